@@ -1,0 +1,45 @@
+# One CMake target a folder. A target sees its own headers and those of the targets it
+# links, and no others: `#include "ops/mat.h"` from kernels/ does not compile. That works by
+# giving each folder an include directory that holds nothing but a link to that folder.
+
+function(heed_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+  if(HEED_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(HEED_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${HEED_SANITIZE} -fno-omit-frame-pointer
+                                             -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${HEED_SANITIZE})
+  endif()
+endfunction()
+
+# heed_library(base SOURCES error.cc … DEPENDS Threads::Threads …): target heed_base.
+function(heed_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  set(target heed_${name})
+  set(view ${CMAKE_BINARY_DIR}/include/${name})
+  file(MAKE_DIRECTORY ${view})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${name} SYMBOLIC)
+  add_library(${target} STATIC ${ARG_SOURCES})
+  target_include_directories(${target} PUBLIC ${view} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
+  heed_compile_options(${target})
+endfunction()
+
+# heed_test(base arena_test.cc …): one test binary a folder, its cases found by ctest.
+# LABEL slow keeps a suite out of the default run.
+function(heed_test name)
+  if(NOT HEED_DEVELOPER_MODE)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPENDS" ${ARGN})
+  set(target ${name}_test)
+  add_executable(${target} ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${target} PRIVATE HEED_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
+  heed_compile_options(${target})
+  include(GoogleTest)
+  gtest_discover_tests(${target} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${ARG_LABEL}")
+endfunction()

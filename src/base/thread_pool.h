@@ -1,0 +1,50 @@
+// A small pool of threads behind parallel_for; the only threads Heed's mathematics runs on.
+//
+// Workers spin briefly after a job, because the next one usually follows within microseconds, and
+// then park. The caller works too, so a pool of n threads starts n - 1.
+// Any number of threads may call parallel_for on one pool: while a job of another caller runs, the
+// loop runs inline on the calling thread, as does a loop inside a loop. A result must therefore
+// never depend on how [0, n) was cut.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace heed {
+
+// CPUs this process may use: its affinity mask, cut to the cgroup's CPU quota; at least 1.
+int available_cpus();
+
+class ThreadPool {
+ public:
+  // threads = 0: available_cpus().
+  explicit ThreadPool(int threads = 0);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const;
+
+  // Calls body(begin, end) on contiguous shares that cover [0, n) exactly, each (but the last) a
+  // multiple of `grain`, at most one share a thread; returns when all are done. An exception
+  // thrown by a share is rethrown here after the join (the one of the lowest share, if several).
+  // Allocates nothing.
+  template <class Body>
+  void parallel_for(int64_t n, int64_t grain, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    run(n, grain, const_cast<void*>(static_cast<const void*>(&body)),
+        [](void* context, int64_t begin, int64_t end) {
+          (*static_cast<Plain*>(context))(begin, end);
+        });
+  }
+
+ private:
+  using Share = void (*)(void* context, int64_t begin, int64_t end);
+  void run(int64_t n, int64_t grain, void* context, Share share);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace heed
