@@ -1,0 +1,101 @@
+// heed bench: Heed's speed on the machine at hand, next to that machine's limits.
+#include "heed/bench.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/flags.h"
+#include "cli/program.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr const char* kOpsHelp =
+    "Columns:\n"
+    "  name      the operation, forward or backward\n"
+    "  shape     the size of its input\n"
+    "  ms        best time of one call\n"
+    "  GFLOP/s   useful operations a second; - where counting them says nothing\n"
+    "  GB/s      bytes that had to move, each operand once\n"
+    "  limit     what bounds it: gemm (arithmetic), memory, or l2 (the L2 caches)\n"
+    "  of limit  its speed as a share of that limit, measured in the same run\n"
+    "\n"
+    "Speeds move from run to run; shares of the limit compare better.\n"
+    "\n"
+    "Examples:\n"
+    "  heed bench ops --filter layer_norm\n"
+    "  heed bench ops --threads 1 --seconds 0.05 --json";
+
+struct OpsFlags : CommonFlags {
+  OpsBenchOptions options;
+};
+
+std::string to_text(const OpsBench& bench) {
+  Table table({{"name"},
+               {"shape"},
+               {"ms", Align::right},
+               {"GFLOP/s", Align::right},
+               {"GB/s", Align::right},
+               {"limit"},
+               {"of limit", Align::right}});
+  for (const OpsBenchRow& row : bench.rows) {
+    table.add_row({row.name, row.shape, fixed(row.ms, 3),
+                   row.gflops > 0 ? fixed(row.gflops, 1) : "-", fixed(row.gbs, 1), name(row.limit),
+                   fixed(100 * row.fraction_of_limit, 0) + " %"});
+  }
+  return "threads " + std::to_string(bench.threads) + ", instruction set " + bench.instruction_set +
+         "\nlimits of this run: gemm " + fixed(bench.gemm_limit_gflops, 1) + " GFLOP/s, memory " +
+         fixed(bench.bandwidth_limit_gbs, 1) + " GB/s, l2 " + fixed(bench.l2_limit_gbs, 1) +
+         " GB/s\n\n" + table.text();
+}
+
+std::string to_json(const OpsBench& bench) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const OpsBenchRow& row : bench.rows) {
+    rows.push_back({{"name", row.name},
+                    {"shape", row.shape},
+                    {"ms", row.ms},
+                    {"gflops", row.gflops},
+                    {"gbs", row.gbs},
+                    {"limit", name(row.limit)},
+                    {"fraction_of_limit", row.fraction_of_limit}});
+  }
+  const nlohmann::ordered_json document = {{"threads", bench.threads},
+                                           {"instruction_set", bench.instruction_set},
+                                           {"gemm_limit_gflops", bench.gemm_limit_gflops},
+                                           {"bandwidth_limit_gbs", bench.bandwidth_limit_gbs},
+                                           {"l2_limit_gbs", bench.l2_limit_gbs},
+                                           {"rows", std::move(rows)}};
+  return document.dump(2) + "\n";
+}
+
+void run_ops(OpsFlags& flags, Output& out) {
+  ProgressLine progress;
+  flags.options.threads = flags.threads;
+  flags.options.progress = [&progress](std::string_view row, int number, int rows) {
+    progress.show(std::to_string(number) + "/" + std::to_string(rows) + " " + std::string(row));
+  };
+  const OpsBench bench = bench_ops(flags.options);
+  progress.clear();
+  out.write(flags.json ? to_json(bench) : to_text(bench));
+}
+
+}  // namespace
+
+void add_bench(Program& program) {
+  CLI::App& bench = program.add_command(program.heed(), "bench", "Measure speed on this machine");
+
+  CLI::App& ops = program.add_command(bench, "ops", "Each operation of the library by itself");
+  const auto flags = std::make_shared<OpsFlags>();
+  add_text(ops, "--filter", flags->options.filter, "TEXT", "only rows whose name contains TEXT");
+  add_number(ops, "--seconds", flags->options.seconds_per_row, {.min = 0.001, .max = 3600},
+             "how long each row is repeated");
+  add_common_flags(ops, *flags);
+  ops.footer(kOpsHelp);
+  program.on_run(ops, [flags](Output& out) { run_ops(*flags, out); });
+}
+
+}  // namespace heed::cli

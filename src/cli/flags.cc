@@ -1,0 +1,109 @@
+#include "cli/flags.h"
+
+#include <charconv>
+#include <functional>
+#include <type_traits>
+
+#include "heed/error.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr int kMaxThreads = 1024;  // more is a typing mistake, not a machine
+
+template <class T>
+std::string to_text(T value) {
+  char digits[64];  // the shortest form that reads back as the same number
+  return std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+template <class T>
+std::string expectation(Range<T> range) {
+  const bool has_min = range.min != std::numeric_limits<T>::lowest();
+  const bool has_max = range.max != std::numeric_limits<T>::max();
+  std::string text = std::is_integral_v<T> ? "a whole number" : "a number";
+  if (has_min && has_max) return text + " from " + to_text(range.min) + " to " + to_text(range.max);
+  if (has_min || std::is_unsigned_v<T>) return text + " of at least " + to_text(range.min);
+  if (has_max) return text + " of at most " + to_text(range.max);
+  return text;
+}
+
+// Reads all of `text`, in decimal. The comparison is written so that "nan" is never in range.
+template <class T>
+bool parse(const std::string& text, Range<T> range, T& value) {
+  T parsed{};
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, parsed);
+  const bool in_range = parsed >= range.min && parsed <= range.max;
+  if (result.ec != std::errc() || result.ptr != end || !in_range) return false;
+  value = parsed;
+  return true;
+}
+
+void add_valued_flag(CLI::App& command, const std::string& flag, const std::string& value_name,
+                     const std::string& help, std::function<void(const std::string& text)> read) {
+  // Not CLI11's own conversion, which takes "010" for eight and "0x10" for sixteen.
+  const auto read_last = [read = std::move(read)](const CLI::results_t& results) {
+    read(results.back());
+    return true;
+  };
+  command.add_option(flag, read_last, help)
+      ->type_name(value_name)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+template <class T>
+void add_checked_number(CLI::App& command, const std::string& flag, T& value, Range<T> range,
+                        const std::string& help) {
+  const auto read = [&command, flag, &value, range](const std::string& text) {
+    if (parse(text, range, value)) return;
+    throw Error(ErrorCode::invalid_argument,
+                flag + ": expected " + expectation(range) + ", found '" + text + "'",
+                describe(*command.get_option(flag)));
+  };
+  add_valued_flag(command, flag, "N", help + " (default " + to_text(value) + ")", read);
+}
+
+}  // namespace
+
+void add_number(CLI::App& command, const std::string& flag, int& value, Range<int> range,
+                const std::string& help) {
+  add_checked_number(command, flag, value, range, help);
+}
+
+void add_number(CLI::App& command, const std::string& flag, uint64_t& value, Range<uint64_t> range,
+                const std::string& help) {
+  add_checked_number(command, flag, value, range, help);
+}
+
+void add_number(CLI::App& command, const std::string& flag, double& value, Range<double> range,
+                const std::string& help) {
+  add_checked_number(command, flag, value, range, help);
+}
+
+void add_text(CLI::App& command, const std::string& flag, std::string& value,
+              const std::string& value_name, const std::string& help) {
+  const std::string shown_default = value.empty() ? "" : " (default " + value + ")";
+  add_valued_flag(command, flag, value_name, help + shown_default,
+                  [&value](const std::string& text) { value = text; });
+}
+
+void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help) {
+  command.add_flag(flag, value, help)->disable_flag_override();
+}
+
+void add_common_flags(CLI::App& command, CommonFlags& flags) {
+  add_number(command, "--threads", flags.threads, {.min = 0, .max = kMaxThreads},
+             "threads to use; 0 means every CPU");
+  add_number(command, "--seed", flags.seed, {}, "where random numbers start");
+  add_switch(command, "--json", flags.json, "print the results as one JSON document");
+}
+
+std::string describe(const CLI::Option& option) {
+  const std::string value_name = option.get_type_name();  // empty for a switch
+  return option.get_name() + (value_name.empty() ? "" : " " + value_name) + ": " +
+         option.get_description();
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,45 @@
+// A verb's flags: one line each, with the value checked and the default shown in the help.
+//
+//   add_text(ops, "--filter", options->filter, "TEXT", "only rows whose name contains TEXT");
+//   add_number(ops, "--seconds", options->seconds, {.min = 0.001}, "time for each row");
+//
+// The variable that a flag fills must live until the command has run; its value at the time of the
+// call is the default. A flag given twice counts as given last. A bad value throws an Error that
+// says what was expected.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace heed::cli {
+
+template <class T>
+struct Range {  // both ends included
+  T min = std::numeric_limits<T>::lowest();
+  T max = std::numeric_limits<T>::max();
+};
+
+void add_number(CLI::App& command, const std::string& flag, int& value, Range<int> range,
+                const std::string& help);
+void add_number(CLI::App& command, const std::string& flag, uint64_t& value, Range<uint64_t> range,
+                const std::string& help);
+void add_number(CLI::App& command, const std::string& flag, double& value, Range<double> range,
+                const std::string& help);
+void add_text(CLI::App& command, const std::string& flag, std::string& value,
+              const std::string& value_name, const std::string& help);
+void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help);
+
+// The flags that every verb takes and that mean the same everywhere.
+struct CommonFlags {
+  int threads = 0;  // 0: every CPU this process may use
+  uint64_t seed = 0;
+  bool json = false;
+};
+void add_common_flags(CLI::App& command, CommonFlags& flags);
+
+// "--threads N: threads to use …": what a hint says about one flag.
+std::string describe(const CLI::Option& option);
+
+}  // namespace heed::cli

@@ -1,0 +1,107 @@
+#include "cli/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "heed/error.h"
+
+namespace heed::cli {
+namespace {
+
+class Flags : public testing::Test {
+ protected:
+  Flags() {
+    add_number(app_, "--layers", layers_, {.min = 1, .max = 100}, "layers of the model");
+    add_number(app_, "--rate", rate_, {.min = 0}, "learning rate");
+    add_number(app_, "--offset", offset_, {}, "any number");
+    add_text(app_, "--name", name_, "TEXT", "a name");
+    add_common_flags(app_, common_);
+  }
+
+  // CLI11 takes arguments last first.
+  void parse(std::vector<std::string> arguments) {
+    std::reverse(arguments.begin(), arguments.end());
+    app_.parse(arguments);
+  }
+
+  // The message and the hint, on two lines, of the error that `arguments` bring about.
+  std::string error(std::vector<std::string> arguments) {
+    try {
+      parse(std::move(arguments));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+      return std::string(e.what()) + "\n" + e.hint();
+    }
+    return "no error";
+  }
+
+  CLI::App app_;
+  int layers_ = 6;
+  double rate_ = 0.5, offset_ = 0;
+  std::string name_;
+  CommonFlags common_;
+};
+
+TEST_F(Flags, FillTheirVariables) {
+  parse({"--layers", "12", "--rate=1e-3", "--offset", "-2.5", "--name", "big", "--json"});
+  EXPECT_EQ(layers_, 12);
+  EXPECT_EQ(rate_, 1e-3);
+  EXPECT_EQ(offset_, -2.5);
+  EXPECT_EQ(name_, "big");
+  EXPECT_TRUE(common_.json);
+}
+
+TEST_F(Flags, KeepTheirDefaults) {
+  parse({});
+  EXPECT_EQ(layers_, 6);
+  EXPECT_EQ(rate_, 0.5);
+  EXPECT_EQ(common_.threads, 0);
+  EXPECT_FALSE(common_.json);
+}
+
+TEST_F(Flags, TheLastOfARepeatedFlagCounts) {
+  parse({"--layers", "2", "--layers", "3"});
+  EXPECT_EQ(layers_, 3);
+}
+
+TEST_F(Flags, NumbersAreDecimal) {
+  parse({"--layers", "010"});
+  EXPECT_EQ(layers_, 10);
+  EXPECT_THAT(error({"--layers", "0x10"}), testing::HasSubstr("found '0x10'"));
+}
+
+TEST_F(Flags, TakeTheWholeRangeOfSeeds) {
+  parse({"--seed", "18446744073709551615"});
+  EXPECT_EQ(common_.seed, UINT64_MAX);
+  EXPECT_EQ(error({"--seed", "18446744073709551616"}),
+            "--seed: expected a whole number of at least 0, found '18446744073709551616'\n"
+            "--seed N: where random numbers start (default 0)");
+}
+
+TEST_F(Flags, AnErrorSaysWhatWasExpected) {
+  EXPECT_EQ(error({"--layers", "0"}),
+            "--layers: expected a whole number from 1 to 100, found '0'\n"
+            "--layers N: layers of the model (default 6)");
+  EXPECT_THAT(error({"--rate", "-1"}), testing::HasSubstr("a number of at least 0, found '-1'"));
+  EXPECT_THAT(error({"--offset", "x"}), testing::HasSubstr("expected a number, found 'x'"));
+}
+
+TEST_F(Flags, RefuseWhatIsNoNumber) {
+  for (const char* text : {"abc", "", " 1", "1 ", "1.5", "2x", "+1", "99999999999999999999"}) {
+    EXPECT_THAT(error({"--layers", text}), testing::HasSubstr("found '" + std::string(text) + "'"));
+  }
+  for (const char* text : {"nan", "inf", "1e999", "fast"}) {
+    EXPECT_THAT(error({"--rate", text}), testing::HasSubstr("found '" + std::string(text) + "'"));
+  }
+}
+
+TEST_F(Flags, DescribeThemselves) {
+  EXPECT_EQ(describe(*app_.get_option("--layers")), "--layers N: layers of the model (default 6)");
+  EXPECT_EQ(describe(*app_.get_option("--json")), "--json: print the results as one JSON document");
+}
+
+}  // namespace
+}  // namespace heed::cli

@@ -1,0 +1,197 @@
+#include "cli/program.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "cli/flags.h"
+#include "cli/suggest.h"
+#include "heed/error.h"
+#include "heed/version.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  heed bench ops                     how fast each operation is on this machine\n"
+    "  heed bench ops --filter attention --json\n"
+    "  heed bench ops --help              the flags of one verb\n"
+    "\n"
+    "Results go to standard output, progress to standard error. Exit status: 0 fine,\n"
+    "2 a mistake in what was asked for, 70 a mistake of Heed's own.";
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = "\nUsage: " + name;
+    const bool has_commands = !app->get_subcommands({}).empty();
+    if (has_commands) usage += app->get_parent() == nullptr ? " VERB" : " TOPIC";
+    for (const CLI::Option* option : app->get_options()) {
+      if (option->get_positional()) usage += " " + make_option_usage(option);
+    }
+    return usage + " [FLAGS]\n";
+  }
+};
+
+// The commands in the order they were named: heed, bench, ops.
+std::vector<const CLI::App*> chosen_commands(const CLI::App& heed) {
+  std::vector<const CLI::App*> path = {&heed};
+  while (!path.back()->get_subcommands().empty()) {
+    path.push_back(path.back()->get_subcommands().front());
+  }
+  return path;
+}
+
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return (parent ? full_name(*parent) + " " : "") + command.get_name();
+}
+
+std::string see_help(const CLI::App& command) { return "run '" + full_name(command) + " --help'"; }
+
+std::vector<std::string> subcommand_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : command.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// A verb is asked for on its own, a topic with its verb in front.
+std::string kind_of_subcommand(const CLI::App& command) {
+  return command.get_parent() ? full_name(command) + ": unknown topic" : "unknown verb";
+}
+
+// "did you mean 'bench'?", or where to read the names when none is near.
+std::string suggestion(const std::string& wanted, const std::vector<std::string>& names,
+                       const CLI::App& command) {
+  const auto name = nearest(wanted, names);
+  return name ? "did you mean '" + *name + "'?" : see_help(command);
+}
+
+Error unknown_flag(const CLI::App& command, const std::string& flag, const CLI::App& last) {
+  const std::string message = full_name(command) + ": unknown flag '" + flag + "'";
+  const bool is_for_last = &command != &last && last.get_option_no_throw(flag) != nullptr;
+  if (is_for_last) {  // heed --json bench ops
+    return {ErrorCode::invalid_argument, message, "put it last: " + full_name(last) + " " + flag};
+  }
+  return {ErrorCode::invalid_argument, message, suggestion(flag, flag_names(command), command)};
+}
+
+Error unknown_word(const CLI::App& command, const std::string& word) {
+  const std::vector<std::string> names = subcommand_names(command);
+  if (names.empty()) {
+    return {ErrorCode::invalid_argument,
+            full_name(command) + ": unexpected argument '" + word + "'", see_help(command)};
+  }
+  return {ErrorCode::invalid_argument, kind_of_subcommand(command) + " '" + word + "'",
+          suggestion(word, names, command)};
+}
+
+void refuse_unknown_arguments(const std::vector<const CLI::App*>& commands) {
+  for (const CLI::App* command : commands) {
+    const std::vector<std::string> unknown = command->remaining();
+    if (unknown.empty()) continue;
+    const std::string& first = unknown.front();
+    const bool is_flag = first.size() > 1 && first[0] == '-';
+    if (is_flag) throw unknown_flag(*command, first.substr(0, first.find('=')), *commands.back());
+    throw unknown_word(*command, first);
+  }
+}
+
+// CLI11 says "--threads: 1 required N missing" or "json was given a disallowed flag override"; the
+// flag's name is the part worth keeping.
+Error wrong_value_count(const CLI::App& command, const CLI::ArgumentMismatch& mismatch) {
+  std::string flag = mismatch.what();
+  flag.erase(std::min(flag.find_first_of(": "), flag.size()));
+  if (!flag.starts_with("-")) flag.insert(0, "--");
+  const CLI::Option* option = command.get_option_no_throw(flag);
+  if (option == nullptr) return {ErrorCode::invalid_argument, mismatch.what(), see_help(command)};
+  const bool is_switch = option->get_items_expected_max() == 0;
+  return {ErrorCode::invalid_argument, flag + (is_switch ? " takes no value" : " needs a value"),
+          describe(*option)};
+}
+
+// CLI11 takes `--flag=` for `--flag` and would swallow the next argument as its value.
+std::vector<std::string> split_empty_values(std::vector<std::string> arguments) {
+  std::vector<std::string> result;
+  for (std::string& argument : arguments) {
+    const bool has_empty_value =
+        argument.starts_with("--") && argument.find('=') + 1 == argument.size();
+    if (has_empty_value) argument.pop_back();
+    result.push_back(std::move(argument));
+    if (has_empty_value) result.emplace_back();
+  }
+  return result;
+}
+
+}  // namespace
+
+Program::Program() : heed_("The Transformer in modern C++: one library, one command.", "heed") {
+  heed_.formatter(std::make_shared<HelpFormatter>());
+  heed_.set_help_flag("-h,--help", "show this help");
+  heed_.set_version_flag("-V,--version", std::string("heed ") + version(), "show the version");
+  heed_.get_help_ptr()->group("Flags");
+  heed_.get_version_ptr()->group("Flags");
+  heed_.option_defaults()->group("Flags");
+  heed_.require_subcommand(0, 1);
+  heed_.allow_extras();  // collected, and refused in our own words
+  heed_.footer(kExamples);
+}
+
+CLI::App& Program::add_command(CLI::App& parent, const std::string& name,
+                               const std::string& summary) {
+  CLI::App* command = parent.add_subcommand(name, summary);
+  command->group(&parent == &heed_ ? "Verbs" : "Topics");
+  command->get_help_ptr()->group("Flags");
+  command->require_subcommand(0, 1);
+  command->allow_extras();
+  command->footer("");
+  return *command;
+}
+
+Program::Wish Program::parse(std::vector<std::string> arguments) {
+  arguments = split_empty_values(std::move(arguments));
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them last first
+  Wish wish = Wish::run;
+  try {
+    heed_.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    wish = Wish::help;
+  } catch (const CLI::CallForVersion&) {
+    wish = Wish::version;
+  } catch (const CLI::ArgumentMismatch& mismatch) {
+    throw wrong_value_count(*chosen_commands(heed_).back(), mismatch);
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::invalid_argument, error.what(),
+                see_help(*chosen_commands(heed_).back()));
+  }
+  refuse_unknown_arguments(chosen_commands(heed_));
+  return wish;
+}
+
+void Program::run(std::vector<std::string> arguments, Output& out) {
+  const bool nothing_asked = arguments.empty();
+  const Wish wish = parse(std::move(arguments));
+  if (wish == Wish::version) return out.write(heed_.version() + "\n");
+  if (wish == Wish::help || nothing_asked) return out.write(heed_.help());
+
+  const CLI::App& command = *chosen_commands(heed_).back();
+  const auto action = actions_.find(&command);
+  if (action == actions_.end()) {
+    throw Error(ErrorCode::invalid_argument, full_name(command) + " needs a topic",
+                "one of: " + CLI::detail::join(subcommand_names(command), ", "));
+  }
+  action->second(out);
+}
+
+}  // namespace heed::cli

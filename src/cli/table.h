@@ -1,0 +1,33 @@
+// A table in plain text, its columns as wide as their widest cell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+enum class Align { left, right };
+
+struct Column {
+  std::string title;
+  Align align = Align::left;
+};
+
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  void add_row(std::vector<std::string> cells);  // one cell a column
+
+  // The titles, then the rows, each ended by a newline and with no spaces at its end.
+  std::string text() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "12.30" for fixed(12.3, 2): a decimal point whatever the locale.
+std::string fixed(double value, int decimals);
+
+}  // namespace heed::cli

@@ -1,0 +1,36 @@
+#include "cli/table.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+
+namespace heed::cli {
+namespace {
+
+TEST(Table, AlignsColumnsAndLeavesNoSpacesAtTheEnd) {
+  Table table({{"name"}, {"ms", Align::right}, {"limit"}});
+  table.add_row({"gelu", "0.5", "memory"});
+  table.add_row({"layer_norm", "12.25", "l2"});
+  EXPECT_EQ(table.text(),
+            "name           ms  limit\n"
+            "gelu          0.5  memory\n"
+            "layer_norm  12.25  l2\n");
+}
+
+TEST(Table, HasTitlesWithoutRows) { EXPECT_EQ(Table({{"a"}, {"b"}}).text(), "a  b\n"); }
+
+TEST(Table, RefusesARowOfAnotherWidth) {
+  Table table({{"a"}, {"b"}});
+  EXPECT_THROW(table.add_row({"1"}), std::logic_error);
+}
+
+TEST(Fixed, RoundsToTheDecimalsAskedFor) {
+  EXPECT_EQ(fixed(12.3, 2), "12.30");
+  EXPECT_EQ(fixed(0.999, 1), "1.0");
+  EXPECT_EQ(fixed(-3, 0), "-3");
+  EXPECT_EQ(fixed(std::numeric_limits<double>::max(), 2).size(), 312u);
+}
+
+}  // namespace
+}  // namespace heed::cli
