@@ -1,0 +1,689 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/attention.cc"
+#include "hwy/foreach_target.h"
+//
+#include "hwy/highway.h"
+#include "kernels/math-inl.h"
+#include "kernels/tile-inl.h"
+
+#ifndef HEED_KERNELS_ATTENTION_ONCE_
+#define HEED_KERNELS_ATTENTION_ONCE_
+namespace heed::kernels {
+namespace {
+
+// Queries × keys worked on at a time. A tile of scores (24 KiB) and the running sums stay in L1;
+// 48 is a multiple of the register tile's 6 rows, 128 is one group of the dropout generator.
+constexpr int64_t kQueryTile = 48;
+constexpr int64_t kKeyTile = 128;
+static_assert(kKeyTile == kDropoutGroup);
+
+// Columns of a score tile are computed in steps of the widest vector.
+constexpr int64_t kColumnStep = 16;
+static_assert(kColumnStep <= kBiasPadding);
+
+// Probability rows draw from streams of their own: room for 2^20 key tiles each.
+constexpr int kDropoutRowShift = 20;
+
+int64_t key_tiles(int64_t keys) { return (keys + kKeyTile - 1) / kKeyTile; }
+
+int64_t longest_keys(const Attention& a) {
+  int64_t longest = 0;
+  for (int64_t s = 0; s < a.sequences; ++s) {
+    longest = std::max<int64_t>(longest, a.key_offsets[s + 1] - a.key_offsets[s]);
+  }
+  return longest;
+}
+
+// One thread's scratch, cut into its buffers.
+struct Workspace {
+  // scratch = null only adds up the sizes.
+  Workspace(float* scratch, const Attention& a, bool backward) {
+    const auto take = [this, scratch](int64_t count) {
+      float* p = scratch ? scratch + floats : nullptr;
+      floats += (count + 15) / 16 * 16;
+      return p;
+    };
+    const int64_t packed = key_tiles(longest_keys(a)) * kKeyTile * a.head_dim;
+    keys = take(packed);
+    scores = take(kQueryTile * kKeyTile);
+    factors = take(kKeyTile);
+    if (backward) {
+      values = take(packed);
+      d_scores = take(kQueryTile * kKeyTile);
+    } else {
+      sums = take(kQueryTile * a.head_dim);
+    }
+  }
+
+  float* keys = nullptr;    // [key tiles, head_dim, kKeyTile]: K transposed tile by tile
+  float* values = nullptr;  // V likewise
+  float* scores = nullptr;  // [kQueryTile, kKeyTile]
+  float* d_scores = nullptr;
+  float* sums = nullptr;     // [kQueryTile, head_dim]: P V so far
+  float* factors = nullptr;  // [kKeyTile]: dropout of one row
+  int64_t floats = 0;        // all of them together
+};
+
+// One sequence and one key/value head, and everything the loops below ask of them.
+struct Problem {
+  Problem(const Attention& attention, int64_t sequence, int kv_head)
+      : a(attention),
+        first_query(a.query_offsets[sequence]),
+        queries(a.query_offsets[sequence + 1] - first_query),
+        first_key(a.key_offsets[sequence]),
+        keys(a.key_offsets[sequence + 1] - first_key),
+        first_position(a.first_positions ? a.first_positions[sequence] : 0),
+        k(a.k + first_key * a.k_stride + int64_t{kv_head} * a.head_dim),
+        v(a.v + first_key * a.v_stride + int64_t{kv_head} * a.head_dim) {}
+
+  const float* q(int64_t query, int head) const {
+    return a.q + (first_query + query) * a.q_stride + int64_t{head} * a.head_dim;
+  }
+  bool is_global_query(int64_t query) const {
+    return a.global_queries && a.global_queries[first_query + query];
+  }
+
+  // The keys [begin, end) that a query sees by the window alone; every key for a global query, but
+  // for those a causal mask hides.
+  struct Span {
+    int64_t begin, end;
+  };
+  Span visible(int64_t query) const {
+    const int64_t position = first_position + query;
+    const bool global = is_global_query(query);
+    const int64_t before = global ? kUnlimited : a.before;
+    const int64_t after = global && a.after > 0 ? kUnlimited : a.after;
+    return {std::clamp<int64_t>(position - before, 0, keys),
+            std::clamp<int64_t>(position + after + 1, 0, keys)};
+  }
+
+  const Attention& a;
+  int64_t first_query, queries, first_key, keys, first_position;
+  const float* k;
+  const float* v;
+};
+
+// A tile of queries against a tile of keys.
+struct ScoreTile {
+  int64_t query, queries;   // the first query and how many
+  int64_t key;              // the tile's first key
+  int64_t column, columns;  // the columns of the tile that are computed, in steps of kColumnStep
+  int64_t keys;             // of these columns, how many are keys that exist
+};
+
+// Calls body(ScoreTile) for every tile of keys that any of the queries sees, in key order.
+template <class Body>
+void for_each_key_tile(const Problem& p, int64_t query, int64_t queries, const Body& body) {
+  Problem::Span seen = p.visible(query);
+  for (int64_t i = query; i < query + queries; ++i) {
+    const Problem::Span row = p.visible(i);
+    seen = {std::min(seen.begin, row.begin), std::max(seen.end, row.end)};
+  }
+  const bool by_key = p.a.global_keys != nullptr;  // then any tile may hold a key that is seen
+  const int64_t causal_end =
+      p.a.after > 0 ? p.keys : std::clamp<int64_t>(p.first_position + query + queries, 0, p.keys);
+  const int64_t first = by_key ? 0 : seen.begin;
+  const int64_t last = by_key ? causal_end : seen.end;
+  for (int64_t key = first / kKeyTile * kKeyTile; key < last; key += kKeyTile) {
+    int64_t begin = std::max(seen.begin, key), end = std::min({seen.end, key + kKeyTile, p.keys});
+    if (by_key) {
+      const int64_t tile_end = std::min(key + kKeyTile, causal_end);
+      const uint8_t* flags = p.a.global_keys + p.first_key;
+      for (int64_t j = key; j < tile_end; ++j) {
+        if (flags[j]) begin = begin < end ? std::min(begin, j) : j, end = std::max(end, j + 1);
+      }
+    }
+    if (begin >= end) continue;
+    ScoreTile tile{};
+    tile.query = query, tile.queries = queries, tile.key = key;
+    tile.column = (begin - key) / kColumnStep * kColumnStep;
+    tile.columns = (end - key - tile.column + kColumnStep - 1) / kColumnStep * kColumnStep;
+    tile.keys = std::min(tile.columns, p.keys - key - tile.column);
+    body(tile);
+  }
+}
+
+// Where the relative bias (or its gradient) of one query row against the tile's columns is; null
+// without one.
+template <class Float>
+Float* bias_row(Float* bias, const Problem& p, const ScoreTile& tile, int head, int64_t query) {
+  if (!bias) return nullptr;
+  return bias + head * p.a.bias_stride + p.a.bias_center + tile.key - (p.first_position + query);
+}
+
+uint64_t dropout_group(const Attention& a, int64_t row, int head, int64_t key) {
+  const uint64_t stream =
+      static_cast<uint64_t>(row) * static_cast<uint64_t>(a.heads) + static_cast<uint64_t>(head);
+  return (stream << kDropoutRowShift) + static_cast<uint64_t>(key / kKeyTile);
+}
+
+}  // namespace
+}  // namespace heed::kernels
+#endif  // HEED_KERNELS_ATTENTION_ONCE_
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<FloatTag>;
+
+// Transposes 4 rows × 4 columns: to[c * kKeyTile + r] = from[r * stride + c].
+HWY_INLINE void transpose_4x4(const float* from, int64_t stride, float* to) {
+#if HWY_TARGET == HWY_SCALAR  // has no vectors of four
+  for (int r = 0; r < 4; ++r) {
+    for (int c = 0; c < 4; ++c) to[c * kKeyTile + r] = from[r * stride + c];
+  }
+#else
+  const hn::Full128<float> d;
+  const hn::Full128<double> d2;  // pairs of floats, moved as one
+  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + stride);
+  const auto r2 = hn::LoadU(d, from + 2 * stride), r3 = hn::LoadU(d, from + 3 * stride);
+  const auto lo01 = hn::BitCast(d2, hn::InterleaveLower(d, r0, r1));
+  const auto lo23 = hn::BitCast(d2, hn::InterleaveLower(d, r2, r3));
+  const auto hi01 = hn::BitCast(d2, hn::InterleaveUpper(d, r0, r1));
+  const auto hi23 = hn::BitCast(d2, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, lo01, lo23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, lo01, lo23)), d, to + kKeyTile);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, hi01, hi23)), d, to + 2 * kKeyTile);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, hi01, hi23)), d, to + 3 * kKeyTile);
+#endif
+}
+
+// Rows of keys (or values) into tiles [head_dim, kKeyTile], so that a vector holds consecutive keys
+// of one coordinate. Columns up to the next kColumnStep beyond the last row are zero.
+void pack_transposed(const float* from, int64_t stride, int64_t rows, int64_t head_dim,
+                     float* packed) {
+  for (int64_t key = 0; key < rows; key += kKeyTile, packed += head_dim * kKeyTile) {
+    const int64_t tile_rows = std::min(kKeyTile, rows - key);
+    const int64_t padded = (tile_rows + kColumnStep - 1) / kColumnStep * kColumnStep;
+    for (int64_t r = 0; r < padded; r += 4) {
+      const float* row = from + (key + r) * stride;
+      int64_t c = 0;
+      if (r + 4 <= tile_rows) {
+        for (; c + 4 <= head_dim; c += 4) transpose_4x4(row + c, stride, packed + c * kKeyTile + r);
+      }
+      for (; c < head_dim; ++c) {
+        for (int64_t i = 0; i < 4; ++i) {
+          packed[c * kKeyTile + r + i] = r + i < tile_rows ? row[i * stride + c] : 0.0f;
+        }
+      }
+    }
+  }
+}
+
+// scores [queries, columns] = Q Kᵀ, unscaled.
+void raw_scores(const Problem& p, const ScoreTile& tile, int head, const float* packed_keys,
+                float* scores) {
+  tile_product({.m = tile.queries,
+                .n = tile.columns,
+                .k = p.a.head_dim,
+                .a = p.q(tile.query, head),
+                .a_row = p.a.q_stride,
+                .a_col = 1,
+                .b = packed_keys + tile.key * p.a.head_dim + tile.column,
+                .b_row = kKeyTile,
+                .c = scores + tile.column,
+                .c_row = kKeyTile,
+                .accumulate = false});
+}
+
+// What turns a raw score into the number that enters the softmax.
+struct Scoring {
+  FloatVec scale, cap, cap_inverse;
+  bool capped;
+
+  explicit Scoring(const Attention& a)
+      : scale(hn::Set(FloatTag(), a.scale)),
+        cap(hn::Set(FloatTag(), a.soft_cap)),
+        cap_inverse(hn::Set(FloatTag(), a.soft_cap > 0 ? 1 / a.soft_cap : 0)),
+        capped(a.soft_cap > 0) {}
+
+  HWY_INLINE FloatVec operator()(FloatVec raw) const {
+    const FloatTag d;
+    const FloatVec scaled = hn::Mul(raw, scale);
+    return capped ? hn::Mul(cap, Tanh(d, hn::Mul(scaled, cap_inverse))) : scaled;
+  }
+  // The derivative by the raw score, given the result.
+  HWY_INLINE FloatVec derivative(FloatVec score) const {
+    if (!capped) return scale;
+    const FloatVec t = hn::Mul(score, cap_inverse);
+    return hn::Mul(scale, hn::NegMulAdd(t, t, hn::Set(FloatTag(), 1.0f)));
+  }
+};
+
+// Which columns of a tile one query row sees.
+class RowMask {
+ public:
+  RowMask(const Problem& p, const ScoreTile& tile, int64_t query) {
+    const Problem::Span seen = p.visible(query);
+    begin_ = static_cast<int32_t>(std::clamp<int64_t>(seen.begin - tile.key, 0, kKeyTile));
+    end_ = static_cast<int32_t>(std::clamp<int64_t>(seen.end - tile.key, 0, kKeyTile));
+    if (p.a.global_keys) {
+      global_ = p.a.global_keys + p.first_key + tile.key;
+      const int64_t position = p.first_position + query;
+      const int64_t reach = p.a.after > 0 ? p.keys : std::min(p.keys, position + 1);
+      global_end_ = std::clamp<int64_t>(reach - tile.key, 0, kKeyTile);
+    }
+    all_ = begin_ <= tile.column && end_ >= tile.column + tile.columns;
+  }
+
+  // Scores of columns from `column`, minus infinity where they are not seen.
+  HWY_INLINE FloatVec apply(FloatVec scores, int64_t column) const {
+    if (all_) return scores;
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const auto at = hn::Iota(di, static_cast<int32_t>(column));
+    auto seen = hn::AndNot(hn::Lt(at, hn::Set(di, begin_)), hn::Lt(at, hn::Set(di, end_)));
+    if (global_) {
+      HWY_ALIGN int32_t flags[kColumnStep];
+      for (int64_t i = 0; i < kColumnStep; ++i) {
+        flags[i] = column + i < global_end_ && global_[column + i] ? 1 : 0;
+      }
+      seen = hn::Or(seen, hn::Gt(hn::Load(di, flags), hn::Zero(di)));
+    }
+    return hn::IfThenElse(hn::RebindMask(d, seen), scores,
+                          hn::Set(d, -std::numeric_limits<float>::infinity()));
+  }
+
+ private:
+  int32_t begin_, end_;
+  const uint8_t* global_ = nullptr;
+  int64_t global_end_ = 0;
+  bool all_;
+};
+
+// The running softmax of one query row.
+struct RowState {
+  float max = -std::numeric_limits<float>::infinity();
+  float sum = 0;
+};
+
+// Turns one row of raw scores into exp(score - max) and returns the factor by which what was summed
+// before must shrink. Columns that are not seen become exactly 0.
+float online_softmax_row(const ScoreTile& tile, const Scoring& scoring, const RowMask& mask,
+                         const float* bias, float* row, RowState& state) {
+  const FloatTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t end = tile.column + tile.columns;
+  FloatVec max = hn::Set(d, state.max);
+  for (int64_t c = tile.column; c < end; c += lanes) {
+    FloatVec s = scoring(hn::LoadU(d, row + c));
+    if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
+    s = mask.apply(s, c);
+    max = hn::Max(max, s);
+    hn::StoreU(s, d, row + c);
+  }
+  const float new_max = hn::GetLane(hn::MaxOfLanes(d, max));
+  if (new_max == -std::numeric_limits<float>::infinity()) {  // nothing seen so far
+    std::memset(row + tile.column, 0, static_cast<size_t>(tile.columns) * sizeof(float));
+    return 1;
+  }
+  const FloatVec shift = hn::Set(d, new_max);
+  FloatVec sum = hn::Zero(d);
+  for (int64_t c = tile.column; c < end; c += lanes) {
+    const FloatVec e = Exp(d, hn::Sub(hn::LoadU(d, row + c), shift));
+    sum = hn::Add(sum, e);
+    hn::StoreU(e, d, row + c);
+  }
+  const float shrink = state.max == new_max ? 1.0f : std::exp(state.max - new_max);
+  state.sum = state.sum * shrink + hn::GetLane(hn::SumOfLanes(d, sum));
+  state.max = new_max;
+  return shrink;
+}
+
+// row[c] *= factors[c] for one row of probabilities.
+void apply_dropout(const Problem& p, const ScoreTile& tile, int head, int64_t query, float* factors,
+                   float* row) {
+  const FloatTag d;
+  dropout_factors(p.a.dropout, dropout_group(p.a, p.first_query + query, head, tile.key), factors,
+                  tile.column + tile.columns);
+  for (int64_t c = tile.column; c < tile.column + tile.columns;
+       c += static_cast<int64_t>(hn::Lanes(d))) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, row + c), hn::LoadU(d, factors + c)), d, row + c);
+  }
+}
+
+void scale_row(float factor, int64_t n, const float* from, float* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = factor * from[i];
+}
+
+// Forward for a tile of queries of one head.
+void forward_tile(const Problem& p, const AttentionOutput& output, int head, int64_t query,
+                  int64_t queries, const Workspace& work) {
+  const Attention& a = p.a;
+  const Scoring scoring(a);
+  RowState states[kQueryTile];
+  std::fill_n(work.sums, queries * a.head_dim, 0.0f);
+
+  for_each_key_tile(p, query, queries, [&](const ScoreTile& tile) {
+    raw_scores(p, tile, head, work.keys, work.scores);
+    for (int64_t r = 0; r < queries; ++r) {
+      float* row = work.scores + r * kKeyTile;
+      const RowMask mask(p, tile, query + r);
+      const float* bias = bias_row(a.bias, p, tile, head, query + r);
+      const float shrink = online_softmax_row(tile, scoring, mask, bias, row, states[r]);
+      float* sums = work.sums + r * a.head_dim;
+      if (shrink != 1) scale_row(shrink, a.head_dim, sums, sums);
+      if (a.dropout.p > 0) apply_dropout(p, tile, head, query + r, work.factors, row);
+    }
+    tile_product({.m = queries,
+                  .n = a.head_dim,
+                  .k = tile.keys,
+                  .a = work.scores + tile.column,
+                  .a_row = kKeyTile,
+                  .a_col = 1,
+                  .b = p.v + (tile.key + tile.column) * a.v_stride,
+                  .b_row = a.v_stride,
+                  .c = work.sums,
+                  .c_row = a.head_dim,
+                  .accumulate = true});
+  });
+
+  for (int64_t r = 0; r < queries; ++r) {
+    const int64_t row = p.first_query + query + r;
+    const RowState& state = states[r];
+    // A query that sees no key gets zeros; +inf makes backward's exp(score - lse) zero.
+    const bool empty = state.sum == 0;
+    scale_row(empty ? 0.0f : 1 / state.sum, a.head_dim, work.sums + r * a.head_dim,
+              output.out + row * output.out_stride + int64_t{head} * a.head_dim);
+    if (output.log_sum_exp) {
+      output.log_sum_exp[row * a.heads + head] =
+          empty ? std::numeric_limits<float>::infinity() : state.max + std::log(state.sum);
+    }
+  }
+}
+
+// One row of raw scores into probabilities, exp(score - lse), in place.
+void probabilities_row(const ScoreTile& tile, const Scoring& scoring, const RowMask& mask,
+                       const float* bias, float lse, float* row) {
+  const FloatTag d;
+  const FloatVec shift = hn::Set(d, lse);
+  for (int64_t c = tile.column; c < tile.column + tile.columns;
+       c += static_cast<int64_t>(hn::Lanes(d))) {
+    FloatVec s = scoring(hn::LoadU(d, row + c));
+    if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
+    hn::StoreU(Exp(d, hn::Sub(mask.apply(s, c), shift)), d, row + c);
+  }
+}
+
+// Writes the probabilities of a tile of queries out, from the log-sum-exp that forward found.
+void write_probabilities(const Problem& p, const AttentionOutput& output, int64_t sequence,
+                         int head, int64_t query, int64_t queries, const Workspace& work) {
+  const Attention& a = p.a;
+  const Scoring scoring(a);
+  float* to = output.probabilities + output.probability_offsets[sequence] +
+              (int64_t{head} * p.queries + query) * p.keys;
+  std::fill_n(to, queries * p.keys, 0.0f);
+  for_each_key_tile(p, query, queries, [&](const ScoreTile& tile) {
+    raw_scores(p, tile, head, work.keys, work.scores);
+    for (int64_t r = 0; r < queries; ++r) {
+      float* row = work.scores + r * kKeyTile;
+      const float lse = output.log_sum_exp[(p.first_query + query + r) * a.heads + head];
+      const float* bias = bias_row(a.bias, p, tile, head, query + r);
+      probabilities_row(tile, scoring, RowMask(p, tile, query + r), bias, lse, row);
+      std::copy_n(row + tile.column, tile.keys, to + r * p.keys + tile.key + tile.column);
+    }
+  });
+}
+
+void forward(const Attention& a, const AttentionOutput& output, int64_t sequence, int kv_head,
+             float* scratch) {
+  const Problem p(a, sequence, kv_head);
+  const Workspace work(scratch, a, false);
+  pack_transposed(p.k, a.k_stride, p.keys, a.head_dim, work.keys);
+  const int group = a.heads / a.kv_heads;
+  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
+      const int64_t queries = std::min(kQueryTile, p.queries - query);
+      forward_tile(p, output, head, query, queries, work);
+      if (output.probabilities) {
+        write_probabilities(p, output, sequence, head, query, queries, work);
+      }
+    }
+  }
+}
+
+// One row of backward, in place: `row` holds raw scores and becomes the dropped-out probabilities
+// (what dV needs); `d_row` holds dO · Vᵀ and becomes d(raw score) (what dQ and dK need):
+//   dS = P ∘ (f ∘ dP - delta),   delta = Σ dO ∘ O.
+void backward_row(const ScoreTile& tile, const Scoring& scoring, const RowMask& mask,
+                  const float* bias, float* d_bias, const float* factors, float lse, float delta,
+                  float* row, float* d_row) {
+  const FloatTag d;
+  const FloatVec shift = hn::Set(d, lse), deltas = hn::Set(d, delta);
+  for (int64_t c = tile.column; c < tile.column + tile.columns;
+       c += static_cast<int64_t>(hn::Lanes(d))) {
+    const FloatVec score = scoring(hn::LoadU(d, row + c));
+    FloatVec s = score;
+    if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
+    const FloatVec probability = Exp(d, hn::Sub(mask.apply(s, c), shift));
+    FloatVec dp = hn::LoadU(d, d_row + c);
+    FloatVec dropped = probability;
+    if (factors) {
+      const FloatVec f = hn::LoadU(d, factors + c);
+      dp = hn::Mul(dp, f);
+      dropped = hn::Mul(probability, f);
+    }
+    const FloatVec ds = hn::Mul(probability, hn::Sub(dp, deltas));
+    if (d_bias) hn::StoreU(hn::Add(hn::LoadU(d, d_bias + c), ds), d, d_bias + c);
+    hn::StoreU(dropped, d, row + c);
+    hn::StoreU(hn::Mul(ds, scoring.derivative(score)), d, d_row + c);
+  }
+}
+
+float dot(const float* x, const float* y, int64_t n) {
+  const FloatTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  FloatVec sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    sum = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), sum);
+  }
+  if (i < n) {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(n - i));
+    sum = hn::MulAdd(hn::MaskedLoad(mask, d, x + i), hn::MaskedLoad(mask, d, y + i), sum);
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// Backward for a tile of queries of one head; dk and dv of the whole sequence are added to.
+void backward_tile(const Problem& p, const AttentionGradients& g, int head, int kv_head,
+                   int64_t query, int64_t queries, const Workspace& work) {
+  const Attention& a = p.a;
+  const Scoring scoring(a);
+  const int64_t first_row = p.first_query + query;
+  const int64_t column = int64_t{head} * a.head_dim, kv_column = int64_t{kv_head} * a.head_dim;
+  const float* d_out = g.d_out + first_row * g.d_out_stride + column;
+  float deltas[kQueryTile];
+  for (int64_t r = 0; r < queries; ++r) {
+    deltas[r] = dot(d_out + r * g.d_out_stride, g.out + (first_row + r) * g.out_stride + column,
+                    a.head_dim);
+  }
+
+  for_each_key_tile(p, query, queries, [&](const ScoreTile& tile) {
+    raw_scores(p, tile, head, work.keys, work.scores);
+    tile_product({.m = queries,  // dP = dO Vᵀ
+                  .n = tile.columns,
+                  .k = a.head_dim,
+                  .a = d_out,
+                  .a_row = g.d_out_stride,
+                  .a_col = 1,
+                  .b = work.values + tile.key * a.head_dim + tile.column,
+                  .b_row = kKeyTile,
+                  .c = work.d_scores + tile.column,
+                  .c_row = kKeyTile,
+                  .accumulate = false});
+    for (int64_t r = 0; r < queries; ++r) {
+      const float lse = g.log_sum_exp[(first_row + r) * a.heads + head];
+      const float* bias = bias_row(a.bias, p, tile, head, query + r);
+      float* d_bias = bias_row(g.d_bias, p, tile, head, query + r);
+      if (a.dropout.p > 0) {
+        dropout_factors(a.dropout, dropout_group(a, first_row + r, head, tile.key), work.factors,
+                        tile.column + tile.columns);
+      }
+      backward_row(tile, scoring, RowMask(p, tile, query + r), bias, d_bias,
+                   a.dropout.p > 0 ? work.factors : nullptr, lse, deltas[r],
+                   work.scores + r * kKeyTile, work.d_scores + r * kKeyTile);
+    }
+    const int64_t first_key = tile.key + tile.column;
+    const int64_t key_row = p.first_key + first_key;
+    tile_product({.m = queries,  // dQ += dS K
+                  .n = a.head_dim,
+                  .k = tile.keys,
+                  .a = work.d_scores + tile.column,
+                  .a_row = kKeyTile,
+                  .a_col = 1,
+                  .b = p.k + first_key * a.k_stride,
+                  .b_row = a.k_stride,
+                  .c = g.dq + first_row * g.dq_stride + column,
+                  .c_row = g.dq_stride,
+                  .accumulate = true});
+    tile_product({.m = tile.keys,  // dK += dSᵀ Q
+                  .n = a.head_dim,
+                  .k = queries,
+                  .a = work.d_scores + tile.column,
+                  .a_row = 1,
+                  .a_col = kKeyTile,
+                  .b = p.q(query, head),
+                  .b_row = a.q_stride,
+                  .c = g.dk + key_row * g.dk_stride + kv_column,
+                  .c_row = g.dk_stride,
+                  .accumulate = true});
+    tile_product({.m = tile.keys,  // dV += Pᵀ dO
+                  .n = a.head_dim,
+                  .k = queries,
+                  .a = work.scores + tile.column,
+                  .a_row = 1,
+                  .a_col = kKeyTile,
+                  .b = d_out,
+                  .b_row = g.d_out_stride,
+                  .c = g.dv + key_row * g.dv_stride + kv_column,
+                  .c_row = g.dv_stride,
+                  .accumulate = true});
+  });
+}
+
+void zero_rows(float* rows, int64_t count, int64_t stride, int64_t cols) {
+  for (int64_t r = 0; r < count; ++r) std::fill_n(rows + r * stride, cols, 0.0f);
+}
+
+void backward(const Attention& a, const AttentionGradients& g, int64_t sequence, int kv_head,
+              float* scratch) {
+  const Problem p(a, sequence, kv_head);
+  const Workspace work(scratch, a, true);
+  pack_transposed(p.k, a.k_stride, p.keys, a.head_dim, work.keys);
+  pack_transposed(p.v, a.v_stride, p.keys, a.head_dim, work.values);
+  const int group = a.heads / a.kv_heads;
+  if (!g.accumulate) {
+    const int64_t kv_column = int64_t{kv_head} * a.head_dim;
+    zero_rows(g.dk + p.first_key * g.dk_stride + kv_column, p.keys, g.dk_stride, a.head_dim);
+    zero_rows(g.dv + p.first_key * g.dv_stride + kv_column, p.keys, g.dv_stride, a.head_dim);
+    zero_rows(g.dq + p.first_query * g.dq_stride + group * kv_column, p.queries, g.dq_stride,
+              int64_t{group} * a.head_dim);
+  }
+  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
+      backward_tile(p, g, head, kv_head, query, std::min(kQueryTile, p.queries - query), work);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+namespace {
+
+HWY_EXPORT(forward);
+HWY_EXPORT(backward);
+
+// What a sequence costs, for sharing the work out evenly; in pairs of query and key.
+int64_t cost(const Attention& a, int64_t s) {
+  const int64_t queries = a.query_offsets[s + 1] - a.query_offsets[s];
+  const int64_t keys = a.key_offsets[s + 1] - a.key_offsets[s];
+  const int64_t window = std::min(
+      keys, std::min(a.before, kUnlimited / 2) + std::min(a.after, kUnlimited / 2) + kKeyTile);
+  return queries * window + 16 * keys + 16;
+}
+
+// Calls body(sequence, kv_head, share) for all of them, about the same cost to each share of the
+// pool. Consecutive pairs stay on one thread. When `whole_heads`, all sequences of a head do.
+template <class Body>
+void for_each_problem(ThreadPool& pool, const Attention& a, bool whole_heads, const Body& body) {
+  const int64_t shares = pool.threads();
+  if (whole_heads) {
+    pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t share = begin; share < end; ++share) {
+        for (int64_t head = a.kv_heads * share / shares; head < a.kv_heads * (share + 1) / shares;
+             ++head) {
+          for (int64_t s = 0; s < a.sequences; ++s) body(s, static_cast<int>(head), share);
+        }
+      }
+    });
+    return;
+  }
+  int64_t total = 0;
+  for (int64_t s = 0; s < a.sequences; ++s) total += cost(a, s) * a.kv_heads;
+  pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
+    int64_t done = 0;  // cost of everything before this pair
+    for (int64_t s = 0; s < a.sequences; ++s) {
+      const int64_t each = cost(a, s);
+      for (int head = 0; head < a.kv_heads; ++head, done += each) {
+        const int64_t share = std::min(shares - 1, done * shares / total);
+        if (share >= begin && share < end) body(s, head, share);
+      }
+    }
+  });
+}
+
+void check(const Attention& a) {
+  HEED_CHECK(a.kv_heads > 0 && a.heads > 0 && a.heads % a.kv_heads == 0 && a.head_dim > 0,
+             "attention: heads must be a multiple of kv_heads");
+  HEED_CHECK(a.before >= 0 && a.after >= 0, "attention: a negative window");
+}
+
+}  // namespace
+
+int64_t attention_scratch_floats(const Attention& attention, bool backward) {
+  return Workspace(nullptr, attention, backward).floats;
+}
+
+void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
+                       float* scratch) {
+  check(a);
+  HEED_CHECK(!output.probabilities || output.log_sum_exp,
+             "attention: probabilities need the log-sum-exp");
+  const int64_t floats = attention_scratch_floats(a, false);
+  const auto run = HWY_DYNAMIC_DISPATCH(forward);
+  for_each_problem(pool, a, false, [&](int64_t sequence, int kv_head, int64_t share) {
+    run(a, output, sequence, kv_head, scratch + share * floats);
+  });
+}
+
+void attention_backward(ThreadPool& pool, const Attention& a, const AttentionGradients& gradients,
+                        float* scratch) {
+  check(a);
+  const int64_t floats = attention_scratch_floats(a, true);
+  const auto run = HWY_DYNAMIC_DISPATCH(backward);
+  // The bias gradient of a head sums over sequences: one thread, one order.
+  const bool whole_heads = gradients.d_bias != nullptr;
+  for_each_problem(pool, a, whole_heads, [&](int64_t sequence, int kv_head, int64_t share) {
+    run(a, gradients, sequence, kv_head, scratch + share * floats);
+  });
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,99 @@
+#include "kernels/gemm.h"
+
+#include <dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+
+namespace heed::kernels {
+namespace {
+
+// A block below this is not worth waking a thread for: about 10 µs of one core's arithmetic.
+constexpr double kMinBlockFlops = 1e6;
+// More blocks than this would feed more threads, but each packs the shared operand again.
+constexpr int64_t kMaxBlocks = 16;
+// Blocks start at multiples of this, and rows are cut only when each block keeps this many: the
+// library's kernels work on tiles of up to 48, and are slow on slivers.
+constexpr int64_t kBlockMultiple = 48;
+constexpr int64_t kMinBlockRows = 96;
+
+int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+
+// oneDNN asks the OpenMP runtime how many threads this thread would start. Answering "one", and
+// restoring the caller's setting after, keeps its threads from ever being created.
+class SingleThreadedLibrary {
+ public:
+  SingleThreadedLibrary() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~SingleThreadedLibrary() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+
+ private:
+  int before_;
+};
+
+// Rows [i, i + rows) × columns [j, j + cols) of the product.
+void gemm_block(const Gemm& g, int64_t i, int64_t rows, int64_t j, int64_t cols) {
+  const float* a = g.a + (g.transpose_a ? i : i * g.lda);
+  const float* b = g.b + (g.transpose_b ? j * g.ldb : j);
+  const dnnl_status_t status =
+      dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', rows, cols, g.k, 1.0f, a,
+                 g.lda, b, g.ldb, g.accumulate ? 1.0f : 0.0f, g.c + i * g.ldc + j, g.ldc);
+  HEED_CHECK(status == dnnl_success, "dnnl_sgemm failed: status " + std::to_string(status));
+}
+
+void check_shape(const Gemm& g) {
+  HEED_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0, "gemm: a negative size");
+  HEED_CHECK(
+      g.lda >= (g.transpose_a ? g.m : g.k) && g.ldb >= (g.transpose_b ? g.k : g.n) && g.ldc >= g.n,
+      "gemm: a leading dimension is shorter than its row");
+}
+
+}  // namespace
+
+GemmPartition gemm_partition(int64_t m, int64_t n, int64_t k) {
+  const double flops =
+      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  int64_t blocks = 1;
+  while (blocks < kMaxBlocks && flops >= 2.0 * static_cast<double>(blocks) * kMinBlockFlops) {
+    blocks *= 2;
+  }
+  // Rows are the better cut, as each block then packs only the weights again; with few rows (one
+  // step of decoding) the columns are the only cut.
+  GemmPartition cut;
+  cut.by_rows = m >= n || m >= blocks * kMinBlockRows;
+  const int64_t size = cut.by_rows ? m : n;
+  cut.block_size = std::max<int64_t>(round_up((size + blocks - 1) / blocks, kBlockMultiple), 1);
+  cut.blocks = std::max<int64_t>((size + cut.block_size - 1) / cut.block_size, 1);
+  return cut;
+}
+
+void gemm(ThreadPool& pool, const Gemm& g) {
+  check_shape(g);
+  if (g.m == 0 || g.n == 0) return;
+  if (g.k == 0) {  // an empty sum; the library leaves C alone here
+    if (!g.accumulate) {
+      for (int64_t i = 0; i < g.m; ++i) std::fill_n(g.c + i * g.ldc, g.n, 0.0f);
+    }
+    return;
+  }
+  const GemmPartition cut = gemm_partition(g.m, g.n, g.k);
+  pool.parallel_for(cut.blocks, 1, [&](int64_t begin, int64_t end) {
+    const SingleThreadedLibrary guard;
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * cut.block_size;
+      if (cut.by_rows) {
+        gemm_block(g, first, std::min(cut.block_size, g.m - first), 0, g.n);
+      } else {
+        gemm_block(g, 0, g.m, first, std::min(cut.block_size, g.n - first));
+      }
+    }
+  });
+}
+
+}  // namespace heed::kernels

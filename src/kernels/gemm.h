@@ -1,0 +1,41 @@
+// The one seam to a library's matrix product: f32, all transposes, strided, accumulating.
+//
+//   gemm(pool, {.transpose_b = true, .m = rows, .n = out, .k = in, .a = x, .lda = in, …});
+//
+// The library (oneDNN) is always called single-threaded, on disjoint blocks of the output whose
+// boundaries depend on the shape alone; our pool deals the blocks out. So the result has the same
+// bits for any number of threads, and no second runtime's threads exist.
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+
+namespace heed::kernels {
+
+// C [m, n] = op(A) [m, k] · op(B) [k, n], or C += … when `accumulate`.
+// Row-major: A is stored [m, k] with rows `lda` apart, or [k, m] when transpose_a; B likewise.
+struct Gemm {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  int64_t m = 0, n = 0, k = 0;
+  const float* a = nullptr;
+  int64_t lda = 0;
+  const float* b = nullptr;
+  int64_t ldb = 0;
+  float* c = nullptr;
+  int64_t ldc = 0;
+  bool accumulate = false;
+};
+
+void gemm(ThreadPool& pool, const Gemm& product);
+
+// How gemm() cuts the output: `blocks` pieces of `block_size` rows (or columns), the last shorter.
+struct GemmPartition {
+  bool by_rows = true;
+  int64_t block_size = 0;
+  int64_t blocks = 1;
+};
+GemmPartition gemm_partition(int64_t m, int64_t n, int64_t k);
+
+}  // namespace heed::kernels

@@ -1,0 +1,204 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/elementwise.h"
+#include "ops/ops.h"
+#include "ops/weight_gradient.h"
+
+namespace heed {
+namespace {
+
+struct Record {
+  Gradient *out_gradient, *q_gradient, *k_gradient, *v_gradient;
+  kernels::Attention problem;
+  Mat out;
+  const float* log_sum_exp;
+  Weight t5_table{};
+  T5Buckets t5_rule{};
+
+  void backward(Ctx& ctx);
+  void backward_t5(Ctx& ctx, const float* d_bias, const GradientTarget& d_table) const;
+};
+
+// The distances key - query that occur in a batch: [-farthest_back, farthest_ahead].
+struct Distances {
+  int64_t back = 0, ahead = 0;
+
+  int64_t count() const { return back + 1 + ahead; }
+  int64_t stride() const { return count() + 2 * kernels::kBiasPadding; }
+  int64_t center() const { return back + kernels::kBiasPadding; }
+};
+
+Distances distances(const kernels::Attention& a) {
+  Distances d;
+  for (int64_t s = 0; s < a.sequences; ++s) {
+    const int64_t queries = a.query_offsets[s + 1] - a.query_offsets[s];
+    const int64_t keys = a.key_offsets[s + 1] - a.key_offsets[s];
+    const int64_t first = a.first_positions ? a.first_positions[s] : 0;
+    d.back = std::max(d.back, first + queries - 1);
+    d.ahead = std::max(d.ahead, keys - 1 - first);
+  }
+  d.back = std::max<int64_t>(d.back, 0), d.ahead = std::max<int64_t>(d.ahead, 0);
+  return d;
+}
+
+// Both kinds of bias become one row a head, indexed by distance: linear in the length, never [T,
+// T].
+void fill_bias(const AttentionOptions& o, const Distances& d, float* bias) {
+  std::fill_n(bias, o.heads * d.stride(), 0.0f);
+  for (int head = 0; head < o.heads; ++head) {
+    float* row = bias + head * d.stride() + d.center();
+    for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
+      if (o.t5_bias) {
+        row[distance] = o.t5_bias->table.value.row(t5_bucket(distance, o.t5_bias->rule))[head];
+      } else {
+        row[distance] =
+            -o.alibi_slopes[static_cast<size_t>(head)] * static_cast<float>(std::abs(distance));
+      }
+    }
+  }
+}
+
+// d_table[bucket(distance)][head] += d_bias[head][distance], distances in order.
+void Record::backward_t5(Ctx& ctx, const float* d_bias, const GradientTarget& d_table) const {
+  if (ctx.measuring()) return;
+  const Distances d = distances(problem);
+  if (!d_table.accumulate) {
+    for (int64_t r = 0; r < d_table.value.rows; ++r) {
+      std::fill_n(d_table.value.row(r), d_table.value.cols, 0.0f);
+    }
+  }
+  for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
+    float* row = d_table.value.row(t5_bucket(distance, t5_rule));
+    for (int head = 0; head < problem.heads; ++head) {
+      row[head] += d_bias[head * d.stride() + d.center() + distance];
+    }
+  }
+}
+
+// Recomputes the probabilities tile by tile (kernels/attention.cc):
+//   dV = Pᵀ dO,  dS = P ∘ (dO Vᵀ - Σ dO ∘ O),  dQ = scale · dS K,  dK = scale · dSᵀ Q.
+void Record::backward(Ctx& ctx) {
+  const Mat dy = ctx.tape->arrived(ctx, *out_gradient);
+  const GradientTarget dq = ctx.tape->target(ctx, *q_gradient);
+  const GradientTarget dk = ctx.tape->target(ctx, *k_gradient);
+  const GradientTarget dv = ctx.tape->target(ctx, *v_gradient);
+  HEED_CHECK(dq.accumulate == dk.accumulate && dk.accumulate == dv.accumulate,
+             "attention: q, k and v must be used alike");
+  const bool t5 = t5_table.gradient != nullptr;
+  const int64_t bias_floats = t5 ? problem.heads * distances(problem).stride() : 0;
+  const Scratch d_bias(ctx, std::max<int64_t>(bias_floats, 1));
+  const Scratch work(ctx, ctx.pool.threads() * kernels::attention_scratch_floats(problem, true));
+  if (!ctx.measuring()) {
+    std::fill_n(d_bias.data(), bias_floats, 0.0f);
+    kernels::attention_backward(ctx.pool, problem,
+                                {.out = out.data,
+                                 .log_sum_exp = log_sum_exp,
+                                 .d_out = dy.data,
+                                 .out_stride = out.stride,
+                                 .d_out_stride = dy.stride,
+                                 .accumulate = dq.accumulate,
+                                 .dq = dq.value.data,
+                                 .dk = dk.value.data,
+                                 .dv = dv.value.data,
+                                 .dq_stride = dq.value.stride,
+                                 .dk_stride = dk.value.stride,
+                                 .dv_stride = dv.value.stride,
+                                 .d_bias = t5 ? d_bias.data() : nullptr},
+                                work.data());
+  }
+  if (t5) backward_t5(ctx, d_bias.data(), gradient_target(t5_table));
+}
+
+kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o) {
+  kernels::Attention a;
+  a.heads = o.heads, a.kv_heads = o.kv_heads, a.head_dim = o.head_dim;
+  a.sequences = static_cast<int64_t>(in.query_offsets.size()) - 1;
+  a.query_offsets = in.query_offsets.data(), a.key_offsets = in.key_offsets.data();
+  a.first_positions = o.first_positions.empty() ? nullptr : o.first_positions.data();
+  a.q = in.q.value.data, a.k = in.k.value.data, a.v = in.v.value.data;
+  a.q_stride = in.q.value.stride, a.k_stride = in.k.value.stride, a.v_stride = in.v.value.stride;
+  a.scale = o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<float>(o.head_dim));
+  a.soft_cap = o.soft_cap;
+  if (o.window > 0) a.before = o.symmetric ? o.window : o.window - 1;
+  if (o.window > 0 && o.symmetric) a.after = o.window;
+  if (o.causal) a.after = 0;
+  if (!o.global_tokens.empty()) a.global_queries = a.global_keys = o.global_tokens.data();
+  return a;
+}
+
+void check(const AttentionInputs& in, const AttentionOptions& o) {
+  const auto rows_of = [](std::span<const int32_t> offsets) {
+    return offsets.empty() ? 0 : int64_t{offsets.back()};
+  };
+  HEED_CHECK(o.heads > 0 && o.kv_heads > 0 && o.heads % o.kv_heads == 0 && o.head_dim > 0,
+             "attention: heads must be a multiple of kv_heads");
+  HEED_CHECK(in.q.cols() == int64_t{o.heads} * o.head_dim &&
+                 in.k.cols() == int64_t{o.kv_heads} * o.head_dim && in.v.cols() == in.k.cols(),
+             "attention: widths are not heads × head_dim");
+  HEED_CHECK(in.query_offsets.size() == in.key_offsets.size() && !in.query_offsets.empty(),
+             "attention: queries and keys of different sequences");
+  HEED_CHECK(rows_of(in.query_offsets) == in.q.rows() && rows_of(in.key_offsets) == in.k.rows() &&
+                 in.v.rows() == in.k.rows(),
+             "attention: offsets of another batch");
+  HEED_CHECK(!(o.causal && o.symmetric), "attention: a causal window is not symmetric");
+  HEED_CHECK(!(o.t5_bias && !o.alibi_slopes.empty()), "attention: two kinds of bias");
+  HEED_CHECK(o.alibi_slopes.empty() || o.alibi_slopes.size() == static_cast<size_t>(o.heads),
+             "attention: a slope for each head");
+  HEED_CHECK(
+      o.global_tokens.empty() || (o.global_tokens.size() == static_cast<size_t>(in.q.rows()) &&
+                                  in.q.rows() == in.k.rows()),
+      "attention: global tokens are for self-attention");
+}
+
+}  // namespace
+
+Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
+  check(in, o);
+  kernels::Attention problem = describe(in, o);
+  Var y = ctx.activation(in.q.rows(), in.q.cols());
+  if (ctx.tape && o.dropout > 0) problem.dropout = {ctx.next_site(), o.dropout};
+
+  const bool has_bias = o.t5_bias || !o.alibi_slopes.empty();
+  if (has_bias) {
+    const Distances d = distances(problem);
+    float* bias = ctx.matrix(o.heads, d.stride()).data;
+    if (!ctx.measuring()) fill_bias(o, d, bias);
+    problem.bias = bias, problem.bias_stride = d.stride(), problem.bias_center = d.center();
+  }
+  const bool keep = ctx.tape || o.probabilities;
+  float* lse = keep ? ctx.matrix(in.q.rows(), o.heads).data : nullptr;
+  const Scratch offsets(ctx, o.probabilities ? 2 * (problem.sequences + 1) : 1);
+  const Scratch work(ctx, ctx.pool.threads() * kernels::attention_scratch_floats(problem, false));
+  if (!ctx.measuring()) {
+    auto* probability_offsets = reinterpret_cast<int64_t*>(offsets.data());
+    if (o.probabilities) {
+      int64_t at = 0;
+      for (int64_t s = 0; s < problem.sequences; ++s) {
+        probability_offsets[s] = at;
+        at += int64_t{o.heads} * (problem.query_offsets[s + 1] - problem.query_offsets[s]) *
+              (problem.key_offsets[s + 1] - problem.key_offsets[s]);
+      }
+    }
+    kernels::attention_forward(ctx.pool, problem,
+                               {.out = y.value.data,
+                                .out_stride = y.value.stride,
+                                .log_sum_exp = lse,
+                                .probabilities = o.probabilities,
+                                .probability_offsets = probability_offsets},
+                               work.data());
+  }
+  if (ctx.tape) {
+    HEED_CHECK(in.q.gradient && in.k.gradient && in.v.gradient,
+               "attention: an input without a gradient");
+    Record record{y.gradient, in.q.gradient, in.k.gradient, in.v.gradient, problem, y.value, lse};
+    if (o.t5_bias) record.t5_table = o.t5_bias->table, record.t5_rule = o.t5_bias->rule;
+    ctx.tape->record(y.gradient, record);
+    y.value_kept = true;  // backward needs Σ dO ∘ O
+  }
+  return y;
+}
+
+}  // namespace heed

@@ -1,0 +1,25 @@
+// Packed rows: all sequences of a batch end to end, with no padding between them.
+//
+// Only attention and pooling know that there are sequences; every other op sees rows. A batch that
+// trains and a batch that serves are the same type.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace heed {
+
+// Borrowed; what it points to must outlive the backward pass.
+struct Batch {
+  std::span<const int32_t> tokens;       // [rows] ids
+  std::span<const int32_t> positions;    // [rows] position of each row within its sequence
+  std::span<const int32_t> token_types;  // [rows], or empty
+  std::span<const int32_t> offsets;      // [sequences + 1]: sequence s is rows [s] … [s + 1) - 1
+
+  int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t sequences() const {
+    return offsets.empty() ? 0 : static_cast<int64_t>(offsets.size()) - 1;
+  }
+};
+
+}  // namespace heed

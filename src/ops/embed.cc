@@ -1,0 +1,115 @@
+#include <string>
+
+#include "kernels/dropout.h"
+#include "kernels/embedding.h"
+#include "ops/ops.h"
+#include "ops/weight_gradient.h"
+
+namespace heed {
+namespace {
+
+// One of the tables that are added up, and the ids that select its rows.
+struct Table {
+  Weight weight;
+  const int32_t* ids;
+  float scale = 1;
+  int64_t first_row = 0;  // the row that id 0 selects
+};
+
+struct Tables {
+  std::array<Table, 3> list;
+  size_t count = 0;
+
+  void add(const Table& table) { list[count++] = table; }
+};
+
+struct Record {
+  Gradient* out;
+  Tables tables;
+  kernels::Dropout drop;
+
+  void backward(Ctx& ctx);
+};
+
+void check_ids(std::span<const int32_t> ids, int64_t limit, int offset, const char* what) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int64_t id = int64_t{ids[i]} + offset;
+    if (id >= 0 && id < limit) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        std::string(what) + " " + std::to_string(ids[i]) + " in row " + std::to_string(i) +
+            " is outside the table of " + std::to_string(limit) + " rows" +
+            (offset ? ", of which the first " + std::to_string(offset) + " are reserved" : ""));
+  }
+}
+
+// d table[ids[r]] += scale · d_out[r], for each table.
+void Record::backward(Ctx& ctx) {
+  const Mat dy = ctx.tape->arrived(ctx, *out);
+  if (drop.p > 0) {
+    ctx.parallel(dy.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+      kernels::dropout(drop, begin, dy.data + begin, dy.data + begin, end - begin);
+    });
+  }
+  for (size_t t = 0; t < tables.count; ++t) {
+    const Table& table = tables.list[t];
+    if (!table.weight.gradient) continue;
+    const Mat dw = zeroed_gradient(ctx, table.weight);
+    // Ids repeat, so the threads share out columns, not rows.
+    ctx.parallel(dy.cols, 16, [&](int64_t begin, int64_t end) {
+      kernels::scatter_add_rows({.dy = dy.data + begin,
+                                 .stride = dy.stride,
+                                 .ids = table.ids,
+                                 .scale = table.scale,
+                                 .dtable = dw.row(table.first_row) + begin,
+                                 .table_stride = dw.stride,
+                                 .rows = dy.rows,
+                                 .cols = end - begin});
+    });
+  }
+}
+
+}  // namespace
+
+Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
+  const int64_t rows = batch.rows(), width = e.tokens.value.cols;
+  Tables tables;
+  check_ids(batch.tokens, e.tokens.value.rows, 0, "token id");
+  tables.add({e.tokens, batch.tokens.data(), e.scale});
+  if (e.positions) {
+    HEED_CHECK(e.positions.value.cols == width, "embed: positions of another width");
+    HEED_CHECK(batch.positions.size() == batch.tokens.size(), "embed: a position for each token");
+    check_ids(batch.positions, e.positions.value.rows, e.position_offset, "position");
+    tables.add({e.positions, batch.positions.data(), 1, e.position_offset});
+  }
+  if (e.token_types) {
+    HEED_CHECK(e.token_types.value.cols == width, "embed: token types of another width");
+    HEED_CHECK(batch.token_types.size() == batch.tokens.size(), "embed: a type for each token");
+    check_ids(batch.token_types, e.token_types.value.rows, 0, "token type");
+    tables.add({e.token_types, batch.token_types.data()});
+  }
+  Var y = ctx.activation(rows, width);
+  ctx.parallel(rows, row_grain(width), [&](int64_t begin, int64_t end) {
+    for (size_t t = 0; t < tables.count; ++t) {
+      const Table& table = tables.list[t];
+      kernels::gather_rows({.table = table.weight.value.row(table.first_row),
+                            .ids = table.ids + begin,
+                            .scale = table.scale,
+                            .accumulate = t > 0,
+                            .y = y.value.row(begin),
+                            .rows = end - begin,
+                            .cols = width});
+    }
+  });
+  if (!ctx.tape) return y;
+  const kernels::Dropout drop{e.dropout > 0 ? ctx.next_site() : RandomKey{}, e.dropout};
+  if (drop.p > 0) {
+    ctx.parallel(y.value.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+      kernels::dropout(drop, begin, y.value.data + begin, y.value.data + begin, end - begin);
+    });
+  }
+  ctx.tape->record(y.gradient, Record{y.gradient, tables, drop});
+  return y;
+}
+
+}  // namespace heed

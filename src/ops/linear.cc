@@ -1,0 +1,114 @@
+#include "kernels/elementwise.h"
+#include "ops/ops.h"
+#include "ops/weight_gradient.h"
+
+namespace heed {
+namespace {
+
+struct Record {
+  Gradient *out, *in;
+  Linear layer;
+  Activation activation;
+  ConstMat x;
+  ConstMat saved;  // what the activation's derivative is computed from
+
+  void backward(Ctx& ctx);
+};
+
+// x Wᵀ into y, for either layout of W.
+void multiply(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
+  const ConstMat w = layer.weight.value;
+  ctx.gemm({.transpose_b = layer.layout == LinearLayout::out_in,
+            .m = x.rows,
+            .n = y.cols,
+            .k = x.cols,
+            .a = x.data,
+            .lda = x.stride,
+            .b = w.data,
+            .ldb = w.stride,
+            .c = y.data,
+            .ldc = y.stride});
+}
+
+// With dz = dy ∘ activation'(z):  dW += dzᵀ x,  db += Σ_rows dz,  dx += dz W.
+void Record::backward(Ctx& ctx) {
+  const Mat dz = ctx.tape->arrived(ctx, *out);  // ours to overwrite: nobody reads dy after us
+  if (activation != Activation::none) {
+    ctx.parallel(dz.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+      kernels::activate_backward(activation, saved.data + begin, dz.data + begin, dz.data + begin,
+                                 end - begin);
+    });
+  }
+  if (layer.bias && layer.bias.gradient) {
+    const GradientTarget db = gradient_target(layer.bias);
+    ctx.parallel(dz.cols, 64, [&](int64_t begin, int64_t end) {
+      kernels::column_sum({.x = dz.data + begin,
+                           .stride = dz.stride,
+                           .sum = db.value.data + begin,
+                           .accumulate = db.accumulate,
+                           .rows = dz.rows,
+                           .cols = end - begin});
+    });
+  }
+  if (layer.weight.gradient) {
+    const GradientTarget dw = gradient_target(layer.weight);
+    const bool out_in = layer.layout == LinearLayout::out_in;
+    const ConstMat left = out_in ? ConstMat(dz) : x, right = out_in ? x : ConstMat(dz);
+    ctx.gemm({.transpose_a = true,
+              .m = left.cols,
+              .n = right.cols,
+              .k = dz.rows,
+              .a = left.data,
+              .lda = left.stride,
+              .b = right.data,
+              .ldb = right.stride,
+              .c = dw.value.data,
+              .ldc = dw.value.stride,
+              .accumulate = dw.accumulate});
+  }
+  if (in) {
+    const GradientTarget dx = ctx.tape->target(ctx, *in);
+    const ConstMat w = layer.weight.value;
+    ctx.gemm({.transpose_b = layer.layout == LinearLayout::in_out,
+              .m = dz.rows,
+              .n = dx.value.cols,
+              .k = dz.cols,
+              .a = dz.data,
+              .lda = dz.stride,
+              .b = w.data,
+              .ldb = w.stride,
+              .c = dx.value.data,
+              .ldc = dx.value.stride,
+              .accumulate = dx.accumulate});
+  }
+}
+
+}  // namespace
+
+Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation) {
+  HEED_CHECK(x.cols() == layer.in(), "linear: the input's width is not the weight's");
+  const int64_t rows = x.rows(), out = layer.out();
+  Var y = ctx.activation(rows, out);
+  // The product goes straight to y; only an activation whose derivative needs its input keeps that.
+  const bool keep_sum = ctx.tape && kernels::backward_needs_input(activation);
+  const Mat sum = keep_sum ? ctx.matrix(rows, out) : y.value;
+  multiply(ctx, x.value, layer, sum);
+  if (layer.bias || activation != Activation::none) {
+    ctx.parallel(rows, row_grain(out), [&](int64_t begin, int64_t end) {
+      kernels::bias_activation({.x = sum.row(begin),
+                                .bias = layer.bias ? layer.bias.value.data : nullptr,
+                                .activation = activation,
+                                .sum = keep_sum ? sum.row(begin) : nullptr,
+                                .y = y.value.row(begin),
+                                .rows = end - begin,
+                                .cols = out});
+    });
+  }
+  if (ctx.tape) {
+    ctx.tape->record(y.gradient, Record{y.gradient, x.gradient, layer, activation, x.value, sum});
+    y.value_kept = activation != Activation::none && !keep_sum;
+  }
+  return y;
+}
+
+}  // namespace heed

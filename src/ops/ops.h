@@ -1,0 +1,179 @@
+// The closed set of fused ops from which every model is written.
+//
+// Each takes a Ctx and returns its output in the Ctx's arena. With a tape it also records its
+// backward, which stands in the same .cc file. Rows are packed (ops/batch.h): only attention and
+// pool are told about sequences. No op's result depends on the number of threads, and without a
+// tape none depends on which other rows are in the batch.
+//
+// Shapes are our callers' business and are checked with HEED_CHECK; ids and labels come from
+// outside and are checked with Error(invalid_argument).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "kernels/activation.h"
+#include "kernels/rope.h"
+#include "ops/batch.h"
+#include "ops/ctx.h"
+#include "ops/positions.h"
+#include "ops/weight.h"
+
+namespace heed {
+
+using kernels::Activation;
+using kernels::RopeLayout;
+
+// ---- embed.cc --------------------------------------------------------------------------------
+
+struct Embedding {
+  Weight tokens;            // [vocabulary, width]
+  float scale = 1;          // of the token's row alone; the paper's √d_model
+  Weight positions{};       // [positions, width], learned or sinusoidal (then without gradient)
+  int position_offset = 0;  // added to the batch's positions (RoBERTa, BART)
+  Weight token_types{};     // [types, width]
+  float dropout = 0;
+};
+// scale · tokens[id] + positions[position + offset] + token_types[type], then dropout.
+// → [rows, width]
+Var embed(Ctx& ctx, const Batch& batch, const Embedding& embedding);
+
+// ---- linear.cc -------------------------------------------------------------------------------
+
+// activation(x Wᵀ + b).  x [rows, in] → [rows, out]
+Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation = Activation::none);
+
+// ---- norm.cc ---------------------------------------------------------------------------------
+
+// Layer norm or RMS norm of each row.  x [rows, width] → same
+Var norm(Ctx& ctx, Var x, const Norm& norm);
+
+// ---- residual.cc -----------------------------------------------------------------------------
+
+// x + dropout(branch), in the memory of branch where no backward needs that.  → [rows, width]
+Var residual_add(Ctx& ctx, Var x, Var branch, float dropout = 0);
+// dropout(x), in place.
+Var dropout(Ctx& ctx, Var x, float p);
+
+// ---- gated.cc --------------------------------------------------------------------------------
+
+// activation(gate) ∘ up: SwiGLU with silu, GEGLU with gelu.  [rows, width] both → same
+Var gated(Ctx& ctx, Var gate, Var up, Activation activation);
+
+// ---- views.cc --------------------------------------------------------------------------------
+
+// Cuts a matrix into column slices that share its memory: q, k, v of one product. After it, use
+// the slices and not x.
+template <size_t n>
+std::array<Var, n> split(Ctx& ctx, Var x, const std::array<int64_t, n>& widths);
+// factor · x, in place.
+Var scale(Ctx& ctx, Var x, float factor);
+// Rows of x by index, repeats allowed.  → [indices, width]
+Var take_rows(Ctx& ctx, Var x, std::span<const int32_t> indices);
+
+// ---- rope.cc ---------------------------------------------------------------------------------
+
+// cos and sin of every row's angles; made once a batch and used by every layer.
+struct RopeTable {
+  Mat cos, sin;  // [rows, rotary_dim / 2]
+};
+RopeTable rope_table(Ctx& ctx, std::span<const int32_t> positions,
+                     std::span<const float> frequencies, float magnitude = 1);
+
+struct RopeShape {
+  int heads = 1;
+  int head_dim = 0;
+  RopeLayout layout = RopeLayout::half;
+};
+// Turns queries or keys [rows, heads · head_dim] by their positions, in place.
+Var rope(Ctx& ctx, Var x, const RopeTable& table, const RopeShape& shape);
+
+// ---- attention.cc ----------------------------------------------------------------------------
+
+// A bias of the scores by relative position, shared by all layers that name the same table.
+struct T5Bias {
+  Weight table;  // [buckets, heads]
+  T5Buckets rule;
+};
+
+struct AttentionOptions {
+  int heads = 1;
+  int kv_heads = 1;
+  int head_dim = 0;
+  float scale = 0;     // 0: 1/√head_dim
+  float soft_cap = 0;  // > 0: scores become soft_cap · tanh(score / soft_cap)
+  bool causal = false;
+  int64_t window = 0;      // > 0: a query sees itself and the window - 1 keys before it …
+  bool symmetric = false;  // … or, not causal, `window` keys on each side
+  // Self-attention only: [rows], 1 where the token sees and is seen beyond the window.
+  std::span<const uint8_t> global_tokens{};
+  const T5Bias* t5_bias = nullptr;
+  std::span<const float> alibi_slopes{};  // [heads]: - slope · |distance|
+  float dropout = 0;                      // of the probabilities
+  // [sequences]: keys that precede each sequence's first query (a cache); empty: none.
+  std::span<const int32_t> first_positions{};
+  // Optional output: probabilities, [heads, queries, keys] a sequence, sequence after sequence.
+  float* probabilities = nullptr;
+};
+
+// softmax(scale · q kᵀ) v for each sequence and head.
+// q [query rows, heads · head_dim], k and v [key rows, kv_heads · head_dim]; offsets as in Batch:
+// the same for self-attention, two different ones for cross-attention.  → as q
+struct AttentionInputs {
+  Var q, k, v;
+  std::span<const int32_t> query_offsets, key_offsets;
+};
+Var attention(Ctx& ctx, const AttentionInputs& inputs, const AttentionOptions& options);
+
+// ---- pool.cc ---------------------------------------------------------------------------------
+
+enum class Pooling { first, last, mean };
+// One row for each sequence.  x [rows, width] → [sequences, width]
+Var pool(Ctx& ctx, Var x, std::span<const int32_t> offsets, Pooling pooling);
+
+// ---- vocabulary_loss.cc and losses.cc ----------------------------------------------------------
+// A loss returns its sum and, with a tape, at once puts `gradient_scale` times its gradient at its
+// inputs; there is nothing to record. For the mean over n rows, gradient_scale is 1/n.
+
+struct LossSum {
+  double sum = 0;
+  int64_t count = 0;  // rows that counted
+};
+
+struct CrossEntropyOptions {
+  float label_smoothing = 0;
+  float soft_cap = 0;  // of the logits
+  float gradient_scale = 1;
+};
+// A label that marks a row as not to be counted (PyTorch's ignore_index).
+inline constexpr int32_t kIgnoreLabel = -100;
+
+// Cross-entropy of softmax(x Wᵀ + b), tile by tile of rows: logits for the whole batch never
+// exist.  x [rows, width], labels [rows]
+LossSum vocabulary_cross_entropy(Ctx& ctx, Var x, const Linear& output,
+                                 std::span<const int32_t> labels,
+                                 const CrossEntropyOptions& options);
+
+// A teacher's logits, also only ever a tile of them.
+struct Teacher {
+  ConstMat x;  // [rows, teacher width]
+  Linear output;
+};
+struct DistillationOptions {
+  float temperature = 1;
+  float gradient_scale = 1;
+};
+// T² · KL(teacher ‖ student) over the vocabulary (Hinton et al. 2015).
+LossSum vocabulary_kl_divergence(Ctx& ctx, Var x, const Linear& output, const Teacher& teacher,
+                                 const DistillationOptions& options);
+
+// Cross-entropy of given logits [rows, classes]: sequence and token classification.
+LossSum cross_entropy(Ctx& ctx, Var logits, std::span<const int32_t> labels,
+                      const CrossEntropyOptions& options);
+// Σ over rows of the mean squared difference: regression.  x [rows, width], target likewise
+LossSum squared_error(Ctx& ctx, Var x, ConstMat target, float gradient_scale);
+// Σ over rows of 1 - cos(x, target): DistilBERT's hidden-state loss.
+LossSum cosine_distance(Ctx& ctx, Var x, ConstMat target, float gradient_scale);
+
+}  // namespace heed

@@ -1,0 +1,71 @@
+#include "ops/positions.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace heed {
+
+std::vector<float> sinusoidal_table(int64_t positions, int64_t width, SinusoidLayout layout) {
+  HEED_CHECK(width % 2 == 0, "sinusoids come in pairs");
+  std::vector<float> table(static_cast<size_t>(positions * width));
+  const int64_t pairs = width / 2;
+  for (int64_t i = 0; i < pairs; ++i) {
+    const double frequency =
+        std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+    const int64_t sine = layout == SinusoidLayout::interleaved ? 2 * i : i;
+    const int64_t cosine = layout == SinusoidLayout::interleaved ? 2 * i + 1 : pairs + i;
+    for (int64_t p = 0; p < positions; ++p) {
+      const double angle = static_cast<double>(p) * frequency;
+      table[static_cast<size_t>(p * width + sine)] = static_cast<float>(std::sin(angle));
+      table[static_cast<size_t>(p * width + cosine)] = static_cast<float>(std::cos(angle));
+    }
+  }
+  return table;
+}
+
+int t5_bucket(int64_t key_minus_query, const T5Buckets& rule) {
+  int buckets = rule.buckets, first = 0;
+  int64_t distance = -key_minus_query;
+  if (rule.bidirectional) {
+    buckets /= 2;
+    if (key_minus_query > 0) first = buckets;
+    distance = std::abs(key_minus_query);
+  } else {
+    distance = std::max<int64_t>(distance, 0);
+  }
+  const int exact = buckets / 2;
+  if (distance < exact) return first + static_cast<int>(distance);
+  // In float, as the models were trained: the rounding decides at the powers.
+  const float log_ratio =
+      std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
+      static_cast<float>(std::log(static_cast<double>(rule.max_distance) / exact));
+  const int bucket = exact + static_cast<int>(log_ratio * static_cast<float>(buckets - exact));
+  return first + std::min(bucket, buckets - 1);
+}
+
+std::vector<float> alibi_slopes(int heads) {
+  HEED_CHECK(heads > 0, "alibi_slopes: no heads");
+  const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)));
+  std::vector<float> slopes;
+  for (int i = 1; i <= power; ++i) {
+    slopes.push_back(static_cast<float>(std::exp2(-8.0 * i / power)));
+  }
+  for (int i = 1; static_cast<int>(slopes.size()) < heads; i += 2) {
+    slopes.push_back(static_cast<float>(std::exp2(-4.0 * i / power)));
+  }
+  return slopes;
+}
+
+std::vector<float> rope_frequencies(int rotary_dim, double base) {
+  HEED_CHECK(rotary_dim % 2 == 0, "RoPE turns pairs");
+  std::vector<float> frequencies(static_cast<size_t>(rotary_dim / 2));
+  for (int i = 0; i < rotary_dim / 2; ++i) {
+    frequencies[static_cast<size_t>(i)] = static_cast<float>(std::pow(base, -2.0 * i / rotary_dim));
+  }
+  return frequencies;
+}
+
+}  // namespace heed

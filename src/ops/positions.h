@@ -1,0 +1,32 @@
+// The formulas that tell a model where a token stands, one for each scheme.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heed {
+
+// Sinusoids (Vaswani et al. 2017, §3.5): sin(position · ω_i) and cos(position · ω_i) with
+// ω_i = 10000^(-2i / width), interleaved as the paper writes them, or all sines first (Marian).
+enum class SinusoidLayout { interleaved, half };
+std::vector<float> sinusoidal_table(int64_t positions, int64_t width, SinusoidLayout layout);
+
+// T5's buckets of key - query (Raffel et al. 2020): exact for small distances, logarithmic up to
+// max_distance, one shared bucket beyond. `bidirectional` gives each direction half of them;
+// otherwise keys after the query share bucket 0.
+struct T5Buckets {
+  int buckets = 32;
+  int max_distance = 128;
+  bool bidirectional = true;
+};
+int t5_bucket(int64_t key_minus_query, const T5Buckets& rule);
+
+// ALiBi's slopes (Press et al. 2022): 2^(-8/n), 2^(-16/n), … for n heads a power of two; for other
+// counts, those of the next smaller power of two and then every second one of the next larger.
+std::vector<float> alibi_slopes(int heads);
+
+// RoPE's angles a position (Su et al. 2021): base^(-2i / rotary_dim) for i < rotary_dim / 2.
+std::vector<float> rope_frequencies(int rotary_dim, double base);
+
+}  // namespace heed

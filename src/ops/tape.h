@@ -1,0 +1,110 @@
+// The tape: what training adds to the one text of the model.
+//
+// With a tape, each op records what its backward needs, and Tape::backward() runs the records in
+// reverse. Without one (Ctx::tape == nullptr) nothing is recorded: that is inference. There is no
+// graph, no virtual layer and no reference count: a record is a small struct with a backward(Ctx&).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <vector>
+
+#include "base/arena.h"
+#include "ops/mat.h"
+
+namespace heed {
+
+struct Ctx;
+
+// The gradient of one activation: allocated when the first consumer's backward writes it, given
+// back when its producer's backward has read it.
+struct Gradient {
+  int64_t rows = 0, cols = 0;
+  int buffer = -1;            // index into the tape's buffers; -1: nobody has written it
+  Gradient* whole = nullptr;  // a slice shares the buffer of the matrix it was split from …
+  int64_t first_column = 0;   // … from this column
+  bool written = false;
+};
+
+// An activation: its value and, in training, where its gradient goes.
+struct Var {
+  Mat value;
+  Gradient* gradient = nullptr;
+  // The producer's backward will read the value again (ReLU's does), so it must not be overwritten.
+  bool value_kept = false;
+
+  int64_t rows() const { return value.rows; }
+  int64_t cols() const { return value.cols; }
+};
+
+// Where a backward puts the gradient of an input: written the first time, added to after that.
+struct GradientTarget {
+  Mat value;
+  bool accumulate = false;
+};
+
+class Tape {
+ public:
+  Tape() = default;
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // A gradient for a new activation of this shape.
+  Gradient* gradient(int64_t rows, int64_t cols);
+
+  // Appends a record, a trivially destructible struct with `void backward(Ctx&)`. It runs when
+  // `out` (its output's gradient) has been written, and `out` is released after. out = null:
+  // it always runs.
+  template <class Record>
+  void record(Gradient* out, const Record& record) {
+    static_assert(std::is_trivially_destructible_v<Record>);
+    void* place = allocate(sizeof(Record), alignof(Record));
+    nodes_.push_back({new (place) Record(record), out,
+                      [](void* saved, Ctx& ctx) { static_cast<Record*>(saved)->backward(ctx); }});
+  }
+
+  // Runs all records in reverse order and then forgets them.
+  void backward(Ctx& ctx);
+  // Forgets everything. The arena may be rewound after this, and not before.
+  void clear();
+
+  // For records. The gradient that has arrived at an output (slices: that part of it).
+  Mat arrived(Ctx& ctx, const Gradient& out);
+  // The place for an input's gradient; call it once for each contribution.
+  GradientTarget target(Ctx& ctx, Gradient& input);
+  // Gives the whole of `out`'s gradient to `input` as it is (d_input += d_out), by handing over
+  // the buffer where that is possible.
+  void pass(Ctx& ctx, Gradient& out, Gradient& input);
+
+  // A buffer of `floats` that lives in the arena until given back; see Scratch.
+  int take_buffer(Arena& arena, int64_t floats);
+  void give_buffer(int buffer) { buffers_[static_cast<size_t>(buffer)].in_use = false; }
+  float* buffer(int index) const { return buffers_[static_cast<size_t>(index)].data; }
+
+ private:
+  struct Node {
+    void* saved;
+    Gradient* out;
+    void (*run)(void* saved, Ctx& ctx);
+  };
+  struct Buffer {
+    float* data;
+    int64_t floats;
+    bool in_use;
+  };
+
+  // Records are tiny next to activations, and are needed even when the arena only measures, so
+  // they live here, in chunks that are kept from step to step.
+  void* allocate(size_t bytes, size_t alignment);
+  Mat view(const Gradient& g) const;
+
+  std::vector<Node> nodes_;
+  std::vector<Buffer> buffers_;
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;
+  size_t chunk_ = 0, chunk_used_ = 0;
+};
+
+}  // namespace heed

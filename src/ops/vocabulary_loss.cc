@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <string>
+
+#include "kernels/elementwise.h"
+#include "kernels/softmax.h"
+#include "ops/ops.h"
+#include "ops/row_sums.h"
+#include "ops/weight_gradient.h"
+
+namespace heed {
+namespace {
+
+// A tile's logits are read and written several times, so they should stay near the cores; but each
+// tile also passes once over the output matrix and its gradient, so few tiles are better. At 16 Mi
+// logits the second cost is small for vocabularies from 60 to 250,000.
+constexpr int64_t kTileLogits = 16 << 20;
+constexpr int64_t kMinTileRows = 128;
+
+int64_t tile_rows(int64_t rows, int64_t vocabulary) {
+  const int64_t fit = std::max(kTileLogits / std::max<int64_t>(vocabulary, 1), kMinTileRows);
+  const int64_t tiles = std::max<int64_t>((rows + fit - 1) / fit, 1);
+  return std::max<int64_t>((rows + tiles - 1) / tiles, 1);  // tiles of about the same size
+}
+
+struct RowSpan {
+  int64_t begin, end;
+  int64_t rows() const { return end - begin; }
+};
+
+// logits = x Wᵀ + b for a tile of rows.
+void tile_logits(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat logits) {
+  ctx.gemm({.transpose_b = output.layout == LinearLayout::out_in,
+            .m = tile.rows(),
+            .n = logits.cols,
+            .k = x.cols,
+            .a = x.row(tile.begin),
+            .lda = x.stride,
+            .b = output.weight.value.data,
+            .ldb = output.weight.value.stride,
+            .c = logits.data,
+            .ldc = logits.stride});
+  if (!output.bias) return;
+  ctx.parallel(tile.rows(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      kernels::add(output.bias.value.data, logits.row(r), logits.cols);
+    }
+  });
+}
+
+// Where the gradients of a loss over the vocabulary go; all empty without a tape.
+struct Targets {
+  GradientTarget dx, dw, db;
+
+  Targets(Ctx& ctx, const Var& x, const Linear& output) {
+    if (!ctx.tape) return;
+    if (x.gradient) dx = ctx.tape->target(ctx, *x.gradient);
+    if (output.weight.gradient) dw = gradient_target(output.weight);
+    if (output.bias && output.bias.gradient) db = gradient_target(output.bias);
+  }
+};
+
+// dX = dZ W,  dW += dZᵀ X,  db += Σ dZ for a tile whose logits have become dZ.
+void tile_backward(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat dz,
+                   Targets& targets) {
+  const ConstMat w = output.weight.value;
+  const bool out_in = output.layout == LinearLayout::out_in;
+  if (targets.dx.value.cols > 0) {
+    ctx.gemm({.transpose_b = !out_in,
+              .m = tile.rows(),
+              .n = x.cols,
+              .k = dz.cols,
+              .a = dz.data,
+              .lda = dz.stride,
+              .b = w.data,
+              .ldb = w.stride,
+              .c = targets.dx.value.row(tile.begin),
+              .ldc = targets.dx.value.stride,
+              .accumulate = targets.dx.accumulate});
+  }
+  if (targets.dw.value.cols > 0) {
+    const ConstMat rows_of_x(x.row(tile.begin), tile.rows(), x.cols, x.stride);
+    const ConstMat left = out_in ? ConstMat(dz) : rows_of_x;
+    const ConstMat right = out_in ? rows_of_x : ConstMat(dz);
+    ctx.gemm({.transpose_a = true,
+              .m = left.cols,
+              .n = right.cols,
+              .k = tile.rows(),
+              .a = left.data,
+              .lda = left.stride,
+              .b = right.data,
+              .ldb = right.stride,
+              .c = targets.dw.value.data,
+              .ldc = targets.dw.value.stride,
+              .accumulate = targets.dw.accumulate});
+    targets.dw.accumulate = true;  // for the next tile
+  }
+  if (targets.db.value.cols > 0) {
+    ctx.parallel(dz.cols, 256, [&](int64_t begin, int64_t end) {
+      kernels::column_sum({.x = dz.data + begin,
+                           .stride = dz.stride,
+                           .sum = targets.db.value.data + begin,
+                           .accumulate = targets.db.accumulate,
+                           .rows = tile.rows(),
+                           .cols = end - begin});
+    });
+    targets.db.accumulate = true;
+  }
+}
+
+// The loss of all rows, tile by tile. row_loss(tile, logits, losses) turns a tile of logits into
+// the losses of its rows and, with a tape, into gradients.
+template <class RowLoss>
+double sum_over_tiles(Ctx& ctx, const Var& x, const Linear& output, const RowLoss& row_loss) {
+  HEED_CHECK(x.cols() == output.in(), "loss: the input's width is not the output matrix's");
+  const int64_t rows = x.rows(), vocabulary = output.out();
+  const int64_t height = tile_rows(rows, vocabulary);
+  Targets targets(ctx, x, output);
+  const Scratch buffer(ctx, height * vocabulary), losses(ctx, std::max<int64_t>(rows, 1));
+  for (int64_t begin = 0; begin < rows; begin += height) {
+    const RowSpan tile{begin, std::min(begin + height, rows)};
+    const Mat logits(buffer.data(), tile.rows(), vocabulary);
+    tile_logits(ctx, x.value, output, tile, logits);
+    row_loss(tile, logits, losses.data());
+    if (ctx.tape) tile_backward(ctx, x.value, output, tile, logits, targets);
+  }
+  return ctx.measuring() ? 0 : row_sum(losses.data(), rows);
+}
+
+}  // namespace
+
+LossSum vocabulary_cross_entropy(Ctx& ctx, Var x, const Linear& output,
+                                 std::span<const int32_t> labels,
+                                 const CrossEntropyOptions& options) {
+  const int64_t counted = check_labels(labels, x.rows(), output.out());
+  const double sum = sum_over_tiles(ctx, x, output, [&](RowSpan tile, Mat logits, float* losses) {
+    ctx.parallel(tile.rows(), 1, [&](int64_t begin, int64_t end) {
+      kernels::cross_entropy({.logits = logits.row(begin),
+                              .stride = logits.stride,
+                              .labels = labels.data() + tile.begin + begin,
+                              .label_smoothing = options.label_smoothing,
+                              .soft_cap = options.soft_cap,
+                              .gradient_scale = options.gradient_scale,
+                              .gradient = ctx.training(),
+                              .loss = losses + tile.begin + begin,
+                              .rows = end - begin,
+                              .cols = logits.cols});
+    });
+  });
+  return {sum, counted};
+}
+
+LossSum vocabulary_kl_divergence(Ctx& ctx, Var x, const Linear& output, const Teacher& teacher,
+                                 const DistillationOptions& options) {
+  HEED_CHECK(teacher.x.rows == x.rows() && teacher.output.out() == output.out(),
+             "distillation: teacher and student differ in rows or vocabulary");
+  const int64_t height = tile_rows(x.rows(), output.out());
+  const Scratch buffer(ctx, height * output.out());
+  const double sum = sum_over_tiles(ctx, x, output, [&](RowSpan tile, Mat logits, float* losses) {
+    const Mat teacher_logits(buffer.data(), tile.rows(), logits.cols);
+    tile_logits(ctx, teacher.x, teacher.output, tile, teacher_logits);
+    ctx.parallel(tile.rows(), 1, [&](int64_t begin, int64_t end) {
+      kernels::kl_divergence({.student = logits.row(begin),
+                              .teacher = teacher_logits.row(begin),
+                              .stride = logits.stride,
+                              .temperature = options.temperature,
+                              .gradient_scale = options.gradient_scale,
+                              .gradient = ctx.training(),
+                              .loss = losses + tile.begin + begin,
+                              .rows = end - begin,
+                              .cols = logits.cols});
+    });
+  });
+  return {sum, x.rows()};
+}
+
+}  // namespace heed

@@ -1,0 +1,49 @@
+// Weights as the ops see them: numbers to read and, in training, a place for the gradient.
+#pragma once
+
+#include "ops/mat.h"
+
+namespace heed {
+
+// The gradient of one weight. The first op that adds to it in a step writes instead, so nobody has
+// to zero it; the owner clears `written` before each step and treats what stays unwritten as zero.
+struct WeightGradient {
+  Mat value;
+  bool written = false;
+};
+
+struct Weight {
+  ConstMat value;
+  WeightGradient* gradient = nullptr;  // null: frozen, or inference
+
+  explicit operator bool() const { return value.cols > 0; }
+};
+
+// How a linear layer's matrix is stored: [out, in] (PyTorch's Linear) or [in, out] (GPT-2's
+// Conv1D).
+enum class LinearLayout { out_in, in_out };
+
+struct Linear {
+  Weight weight;
+  Weight bias{};  // [1, out]; empty: none
+  LinearLayout layout = LinearLayout::out_in;
+
+  int64_t in() const {
+    return layout == LinearLayout::out_in ? weight.value.cols : weight.value.rows;
+  }
+  int64_t out() const {
+    return layout == LinearLayout::out_in ? weight.value.rows : weight.value.cols;
+  }
+};
+
+enum class NormKind { layer_norm, rms_norm };
+
+struct Norm {
+  NormKind kind = NormKind::layer_norm;
+  Weight gamma;   // [1, width]
+  Weight beta{};  // layer_norm only; empty: none
+  float eps = 1e-5f;
+  float gamma_offset = 0;  // rms_norm only: Gemma stores γ - 1
+};
+
+}  // namespace heed
