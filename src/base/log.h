@@ -2,14 +2,14 @@
 #pragma once
 
 #include <functional>
-#include <string>
 #include <string_view>
+#include <utility>
 
 namespace heed {
 
 enum class LogLevel { debug, info, warning };
 
-// Called from any thread, one call at a time is not promised.
+// May be called from several threads at once.
 using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 
 class Log {
