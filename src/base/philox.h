@@ -46,10 +46,10 @@ class Random {
  public:
   explicit Random(RandomKey key, uint64_t first_block = 0) : key_(key), block_(first_block) {}
 
-  uint32_t next();               // 32 uniform bits
-  uint64_t below(uint64_t n);    // uniform in [0, n), without bias; n > 0
-  float uniform();               // uniform in [0, 1), 24 bits
-  float normal();                // mean 0, variance 1 (Box–Muller)
+  uint32_t next();             // 32 uniform bits
+  uint64_t below(uint64_t n);  // uniform in [0, n), without bias; n > 0
+  float uniform();             // uniform in [0, 1), 24 bits
+  float normal();              // mean 0, variance 1 (Box–Muller)
 
  private:
   RandomKey key_;
