@@ -1,4 +1,7 @@
 // A file mapped read-only, whose every access is checked against its length.
+//
+// The bytes live as long as the MappedFile, also when the file's name is removed or replaced; a
+// file that another program shortens in place meanwhile is a fault no check can catch (SIGBUS).
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,123 @@
+#include "base/mapped_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "heed/error.h"
+
+namespace heed {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+
+std::string text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class MappedFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Tests may run side by side: each process has a folder of its own.
+    folder_ = std::filesystem::temp_directory_path() /
+              ("heed_mapped_file_test." + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ / name; }
+
+  std::string write(const std::string& name, std::string_view content) const {
+    std::ofstream(path(name), std::ios::binary) << content;
+    return path(name);
+  }
+
+  std::filesystem::path folder_;
+};
+
+template <class Function>
+void expect_error(ErrorCode code, const std::string& message, Function function) {
+  try {
+    function();
+    ADD_FAILURE() << "did not throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr(message));
+  }
+}
+
+TEST_F(MappedFileTest, ShowsTheFile) {
+  const MappedFile file(write("a", "0123456789"));
+  EXPECT_EQ(file.path(), path("a"));
+  EXPECT_EQ(file.size(), 10u);
+  EXPECT_EQ(text(file.bytes()), "0123456789");
+  EXPECT_EQ(text(file.bytes(2, 3, "middle")), "234");
+  EXPECT_EQ(text(file.bytes(0, 10, "all")), "0123456789");
+  EXPECT_EQ(text(file.bytes(10, 0, "nothing at the end")), "");
+}
+
+TEST_F(MappedFileTest, EveryAccessIsChecked) {
+  const MappedFile file(write("a", "0123456789"));
+  const auto refused = [&](uint64_t offset, uint64_t length) {
+    expect_error(ErrorCode::corrupt_file, "a: the header should be",
+                 [&] { file.bytes(offset, length, "the header"); });
+  };
+  refused(0, 11);
+  refused(10, 1);
+  refused(11, 0);
+  refused(5, 6);
+  refused(kHuge, 1);
+  refused(1, kHuge);
+  refused(kHuge, kHuge);
+  refused(kHuge - 4, 10);
+  expect_error(ErrorCode::corrupt_file, "6 bytes at offset 5, but the file has only 10 bytes",
+               [&] { file.bytes(5, 6, "the header"); });
+}
+
+TEST_F(MappedFileTest, AnEmptyFileIsAFile) {
+  const MappedFile file(write("empty", ""));
+  EXPECT_EQ(file.size(), 0u);
+  EXPECT_TRUE(file.bytes().empty());
+  EXPECT_TRUE(file.bytes(0, 0, "nothing").empty());
+  EXPECT_THROW(file.bytes(0, 1, "something"), Error);
+}
+
+TEST_F(MappedFileTest, SaysWhyItCannotOpen) {
+  expect_error(ErrorCode::not_found, "missing: cannot be opened: No such file",
+               [&] { MappedFile file(path("missing")); });
+  expect_error(ErrorCode::invalid_argument, "expected a regular file, found a directory",
+               [&] { MappedFile file(folder_.string()); });
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  expect_error(ErrorCode::invalid_argument, "expected a regular file, found a pipe",
+               [&] { MappedFile file(path("pipe")); });
+}
+
+TEST_F(MappedFileTest, MovesKeepTheMapping) {
+  MappedFile first(write("a", "first"));
+  const std::byte* data = first.bytes().data();
+  MappedFile second(std::move(first));
+  EXPECT_EQ(second.bytes().data(), data);
+  MappedFile third(write("b", "other"));
+  third = std::move(second);
+  EXPECT_EQ(text(third.bytes()), "first");
+  EXPECT_EQ(third.path(), path("a"));
+}
+
+TEST_F(MappedFileTest, SurvivesTheNameOfTheFile) {
+  const MappedFile file(write("a", "content"));
+  std::filesystem::remove(path("a"));
+  EXPECT_EQ(text(file.bytes()), "content");
+}
+
+}  // namespace
+}  // namespace heed
