@@ -25,7 +25,8 @@ class Arena {
 
   static constexpr size_t kAlignment = 64;  // one cache line, and one AVX-512 vector
 
-  // Reserves `bytes` of address space; pages cost memory when first touched.
+  // Reserves `bytes` (rounded up to kAlignment) of address space; pages cost memory when first
+  // touched. Throws out_of_memory when even the addresses are refused.
   explicit Arena(size_t bytes);
   static Arena measuring();
 
