@@ -1,0 +1,259 @@
+#include "kernels/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/softmax.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each instruction set
+// foreach_target.h comes before highway.h and what includes it.
+#include "hwy/highway.h"
+#include "kernels/math-inl.h"
+#include "kernels/reduce-inl.h"
+#include "kernels/vector_loop-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+
+// What to subtract from x [n] before exponentials: its maximum, so that none overflows; but not an
+// infinite one, which would give NaN where -infinity should give 0.
+HWY_INLINE float ShiftOf(Floats d, const float* x, int64_t n) {
+  const float max = MaxOf(d, n, x);
+  return std::isinf(max) ? 0.0f : max;
+}
+
+HWY_INLINE void Scale(Floats d, float factor, float* y, int64_t n) {
+  const auto v = hn::Set(d, factor);
+  for_each_vector(d, n, [&](int64_t i, auto io) HEED_INLINE_BODY {
+    io.Store(hn::Mul(v, io.Load(d, y + i)), d, y + i);
+  });
+}
+
+void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t cols) {
+  const Floats d;
+  for (int64_t row = 0; row < rows; ++row, x += cols, y += cols) {
+    const auto shift = hn::Set(d, ShiftOf(d, x, cols));
+    const float sum = Sum(d, cols, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
+      const auto e = Exp(d, hn::Sub(io.Load(d, x + i), shift));
+      io.Store(e, d, y + i);
+      total = hn::Add(total, Keep(io, d, e));
+    });
+    Scale(d, sum == 0 ? 0.0f : 1.0f / sum, y, cols);
+  }
+}
+
+float LogSumExp(const float* x, int64_t n) {
+  const Floats d;
+  const float max = ShiftOf(d, x, n);
+  const auto shift = hn::Set(d, max);
+  const float sum = Sum(d, n, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
+    total = hn::Add(total, Keep(io, d, Exp(d, hn::Sub(io.Load(d, x + i), shift))));
+  });
+  return max + std::log(sum);
+}
+
+void SoftmaxBackward(const float* y, const float* dy, float* dx, int64_t n) {
+  const Floats d;
+  const float dot = Sum(d, n, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
+    total = hn::MulAdd(io.Load(d, y + i), io.Load(d, dy + i), total);
+  });
+  const auto v = hn::Set(d, dot);
+  for_each_vector(d, n, [&](int64_t i, auto io) HEED_INLINE_BODY {
+    io.Store(hn::Mul(io.Load(d, y + i), hn::Sub(io.Load(d, dy + i), v)), d, dx + i);
+  });
+}
+
+// What stands between the raw logits and the softmax: z = Apply(logit). Slope(z) is dz/d(logit).
+struct NoCap {
+  static constexpr bool kIsIdentity = true;
+  template <class V>
+  HWY_INLINE V Apply(Floats, V logit) const {
+    return logit;
+  }
+  template <class V>
+  HWY_INLINE V ApplyAndShift(Floats, V logit, V shift) const {
+    return hn::Sub(logit, shift);
+  }
+  template <class V>
+  HWY_INLINE V Slope(Floats d, V) const {
+    return hn::Set(d, 1.0f);
+  }
+};
+
+struct SoftCap {
+  static constexpr bool kIsIdentity = false;
+  float cap, inverse;
+  template <class V>
+  HWY_INLINE V Apply(Floats d, V logit) const {
+    return hn::Mul(hn::Set(d, cap), Tanh(d, hn::Mul(logit, hn::Set(d, inverse))));
+  }
+  // Apply(logit) - shift, rounded once: a compiler might fuse the two in one loop and not in
+  // another, and then the loss would depend on whether the gradient is computed too.
+  template <class V>
+  HWY_INLINE V ApplyAndShift(Floats d, V logit, V shift) const {
+    return hn::MulSub(hn::Set(d, cap), Tanh(d, hn::Mul(logit, hn::Set(d, inverse))), shift);
+  }
+  template <class V>
+  HWY_INLINE V Slope(Floats d, V z) const {
+    const V t = hn::Mul(z, hn::Set(d, inverse));
+    return hn::NegMulAdd(t, t, hn::Set(d, 1.0f));
+  }
+};
+
+struct CrossEntropyRow {
+  float* logits;
+  int64_t n;
+  int32_t label;
+};
+
+// The loss of one row. Three passes: the maximum; the sums, which leaves e^(z - max) in place of
+// the logits (or z, if there is a cap, because the gradient needs it); the gradient.
+template <class Cap>
+HWY_INLINE float CrossEntropyOf(const CrossEntropyRow& row, const CrossEntropy& args, Cap cap) {
+  const Floats d;
+  float* logits = row.logits;
+  const bool gradient = args.gradient;
+  // A cap is monotonic, so the largest z belongs to the largest logit.
+  const auto shift = cap.Apply(d, hn::Set(d, MaxOf(d, row.n, logits)));
+  const auto label_z = cap.Apply(d, hn::Set(d, logits[row.label]));
+
+  const TwoSums sums =
+      SumTwo(d, row.n, [&](int64_t i, auto io, auto& sum_exp, auto& sum_z) HEED_INLINE_BODY {
+        const auto logit = io.Load(d, logits + i);
+        const auto shifted = cap.ApplyAndShift(d, logit, shift);
+        const auto e = Exp(d, shifted);
+        if (gradient) io.Store(Cap::kIsIdentity ? e : cap.Apply(d, logit), d, logits + i);
+        sum_exp = hn::Add(sum_exp, Keep(io, d, e));
+        sum_z = hn::Add(sum_z, Keep(io, d, shifted));
+      });
+
+  const double smoothing = args.label_smoothing, n = static_cast<double>(row.n);
+  const double label_log = hn::GetLane(hn::Sub(label_z, shift));
+  double loss = std::log(static_cast<double>(sums.first)) - (1 - smoothing) * label_log;
+  // Only if asked for: one logit of -infinity makes the average infinite.
+  if (smoothing > 0) loss -= smoothing * sums.second / n;
+
+  if (gradient) {
+    const double scale = args.gradient_scale;
+    const auto factor = hn::Set(d, static_cast<float>(scale / sums.first));
+    const auto everywhere = hn::Set(d, static_cast<float>(scale * smoothing / n));
+    for_each_vector(d, row.n, [&](int64_t i, auto io) HEED_INLINE_BODY {
+      const auto kept = io.Load(d, logits + i);
+      const auto e = Cap::kIsIdentity ? kept : Exp(d, hn::Sub(kept, shift));
+      const auto v = hn::MulSub(e, factor, everywhere);
+      io.Store(Cap::kIsIdentity ? v : hn::Mul(v, cap.Slope(d, kept)), d, logits + i);
+    });
+    const double slope = hn::GetLane(cap.Slope(d, label_z));
+    logits[row.label] -= static_cast<float>(scale * (1 - smoothing) * slope);
+  }
+  return static_cast<float>(loss);
+}
+
+void CrossEntropyRows(const CrossEntropy& args) {
+  for (int64_t r = 0; r < args.rows; ++r) {
+    const CrossEntropyRow row{args.logits + r * args.stride, args.cols, args.labels[r]};
+    if (row.label < 0) {
+      args.loss[r] = 0;
+      if (args.gradient) std::fill(row.logits, row.logits + row.n, 0.0f);
+    } else if (args.soft_cap > 0) {
+      args.loss[r] = CrossEntropyOf(row, args, SoftCap{args.soft_cap, 1.0f / args.soft_cap});
+    } else {
+      args.loss[r] = CrossEntropyOf(row, args, NoCap{});
+    }
+  }
+}
+
+// With t and s the shifted logits of teacher and student, divided by T, and Z the sums of their
+// exponentials: sum(p_t (log p_t - log p_s)) = sum(e^t (t - s)) / Z_t - log Z_t + log Z_s.
+HWY_INLINE float KlDivergenceOf(const KlDivergence& args, float* student, const float* teacher) {
+  const Floats d;
+  const int64_t n = args.cols;
+  const auto inverse = hn::Set(d, 1.0f / args.temperature);
+  const auto student_max = hn::Set(d, MaxOf(d, n, student));
+  const auto teacher_max = hn::Set(d, MaxOf(d, n, teacher));
+
+  const TwoSums of_teacher =
+      SumTwo(d, n, [&](int64_t i, auto io, auto& sum_exp, auto& sum_difference) HEED_INLINE_BODY {
+        const auto t = hn::Mul(hn::Sub(io.Load(d, teacher + i), teacher_max), inverse);
+        const auto s = hn::Mul(hn::Sub(io.Load(d, student + i), student_max), inverse);
+        const auto e = Keep(io, d, Exp(d, t));
+        sum_exp = hn::Add(sum_exp, e);
+        // What the teacher excludes adds nothing, also where t is -infinity.
+        const auto term = hn::Mul(e, hn::Sub(t, s));
+        sum_difference = hn::Add(sum_difference, hn::IfThenZeroElse(hn::Eq(e, hn::Zero(d)), term));
+      });
+  const bool gradient = args.gradient;
+  const float student_sum = Sum(d, n, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
+    const auto e = Exp(d, hn::Mul(hn::Sub(io.Load(d, student + i), student_max), inverse));
+    if (gradient) io.Store(e, d, student + i);
+    total = hn::Add(total, Keep(io, d, e));
+  });
+
+  const double temperature = args.temperature;
+  const double difference = static_cast<double>(of_teacher.second) / of_teacher.first;
+  const double divergence = difference - std::log(static_cast<double>(of_teacher.first)) +
+                            std::log(static_cast<double>(student_sum));
+  if (gradient) {
+    // d(loss)/d(student) = T (p_s - p_t)
+    const double scale = temperature * args.gradient_scale;
+    const auto student_factor = hn::Set(d, static_cast<float>(scale / student_sum));
+    const auto teacher_factor = hn::Set(d, static_cast<float>(scale / of_teacher.first));
+    for_each_vector(d, n, [&](int64_t i, auto io) HEED_INLINE_BODY {
+      const auto t = hn::Mul(hn::Sub(io.Load(d, teacher + i), teacher_max), inverse);
+      const auto p_t = hn::Mul(Exp(d, t), teacher_factor);
+      io.Store(hn::MulSub(io.Load(d, student + i), student_factor, p_t), d, student + i);
+    });
+  }
+  // Equal distributions may come out a rounding error below 0. A NaN stays one.
+  const double loss = temperature * temperature * divergence;
+  return loss < 0 ? 0.0f : static_cast<float>(loss);
+}
+
+void KlDivergenceRows(const KlDivergence& args) {
+  for (int64_t r = 0; r < args.rows; ++r) {
+    args.loss[r] =
+        KlDivergenceOf(args, args.student + r * args.stride, args.teacher + r * args.stride);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(SoftmaxRows);
+HWY_EXPORT(LogSumExp);
+HWY_EXPORT(SoftmaxBackward);
+HWY_EXPORT(CrossEntropyRows);
+HWY_EXPORT(KlDivergenceRows);
+
+void softmax(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x, y, 1, n); }
+
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x, y, rows, cols);
+}
+
+float log_sum_exp(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(LogSumExp)(x, n); }
+
+void softmax_backward(const float* y, const float* dy, float* dx, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(SoftmaxBackward)(y, dy, dx, n);
+}
+
+void cross_entropy(const CrossEntropy& args) {
+  for (int64_t r = 0; r < args.rows; ++r)
+    HEED_DCHECK(args.labels[r] < args.cols, "a label is outside the vocabulary");
+  HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(args);
+}
+
+void kl_divergence(const KlDivergence& args) { HWY_DYNAMIC_DISPATCH(KlDivergenceRows)(args); }
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

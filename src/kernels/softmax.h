@@ -1,0 +1,53 @@
+// Softmax, log-sum-exp, and the losses that are built on them.
+//
+// A row's result depends on that row alone, bit for bit. An entry of -infinity has probability 0.
+#pragma once
+
+#include <cstdint>
+
+namespace heed::kernels {
+
+// y = e^x / sum(e^x) over x [n]. y may equal x. A row of nothing but -infinity gives zeros.
+void softmax(const float* x, float* y, int64_t n);
+
+// The same for each row of x [rows, cols].
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols);
+
+// log(sum(e^x)); -infinity for a row of nothing else.
+float log_sum_exp(const float* x, int64_t n);
+
+// dx = y * (dy - sum(y * dy)), where y is softmax's output. dx may equal dy.
+void softmax_backward(const float* y, const float* dy, float* dx, int64_t n);
+
+// The loss of predicting a label from a row of logits, with label smoothing (Szegedy et al., 2016):
+//   loss = (1 - label_smoothing) * -log p[label] + label_smoothing * average(-log p),
+// where p = softmax(z) and z = logits, or soft_cap * tanh(logits / soft_cap) if soft_cap > 0.
+// A negative label means "ignore this row": its loss and its gradient are 0.
+struct CrossEntropy {
+  float* logits;  // [rows, cols], rows `stride` apart
+  int64_t stride;
+  const int32_t* labels;  // [rows], below cols
+  float label_smoothing = 0;
+  float soft_cap = 0;
+  float gradient_scale = 1;
+  bool gradient = false;  // replace the logits by d(loss)/d(logits) * gradient_scale
+  float* loss;            // [rows]
+  int64_t rows, cols;
+};
+void cross_entropy(const CrossEntropy& args);
+
+// How far a student is from its teacher (Hinton et al., 2015), with p = softmax(logits / T):
+//   loss = T^2 * sum(p_teacher * (log p_teacher - log p_student)).
+struct KlDivergence {
+  float* student;        // logits [rows, cols], rows `stride` apart
+  const float* teacher;  // likewise
+  int64_t stride;
+  float temperature = 1;
+  float gradient_scale = 1;
+  bool gradient = false;  // replace `student` by d(loss)/d(student) * gradient_scale
+  float* loss;            // [rows]
+  int64_t rows, cols;
+};
+void kl_divergence(const KlDivergence& args);
+
+}  // namespace heed::kernels
