@@ -11,16 +11,16 @@
 namespace heed::kernels {
 namespace {
 
-// A block below this is not worth waking a thread for: about 10 µs of one core's arithmetic.
+// A product below twice this is not worth waking a thread for: about 10 µs of one core's work.
 constexpr double kMinBlockFlops = 1e6;
-// More blocks than this would feed more threads, but each packs the shared operand again.
+// Each block packs the operand that it shares with the others again, and the library is slow on
+// slivers: blocks of this many rows (or columns) cost a single thread little. See
+// docs/performance.md for the measurements.
+constexpr int64_t kBlockSize = 512;
+constexpr int64_t kMinBlockSize = 64;
 constexpr int64_t kMaxBlocks = 16;
-// Blocks start at multiples of this, and rows are cut only when each block keeps this many: the
-// library's kernels work on tiles of up to 48, and are slow on slivers.
-constexpr int64_t kBlockMultiple = 48;
-constexpr int64_t kMinBlockRows = 96;
-
-int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+// Blocks start at multiples of this: a cache line of floats, and whole vectors.
+constexpr int64_t kBlockMultiple = 16;
 
 // oneDNN asks the OpenMP runtime how many threads this thread would start. Answering "one", and
 // restoring the caller's setting after, keeps its threads from ever being created.
@@ -59,18 +59,22 @@ void check_shape(const Gemm& g) {
 GemmPartition gemm_partition(int64_t m, int64_t n, int64_t k) {
   const double flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  int64_t blocks = 1;
-  while (blocks < kMaxBlocks && flops >= 2.0 * static_cast<double>(blocks) * kMinBlockFlops) {
-    blocks *= 2;
-  }
-  // Rows are the better cut, as each block then packs only the weights again; with few rows (one
-  // step of decoding) the columns are the only cut.
   GemmPartition cut;
-  cut.by_rows = m >= n || m >= blocks * kMinBlockRows;
-  const int64_t size = cut.by_rows ? m : n;
-  cut.block_size = std::max<int64_t>(round_up((size + blocks - 1) / blocks, kBlockMultiple), 1);
-  cut.blocks = std::max<int64_t>((size + cut.block_size - 1) / cut.block_size, 1);
+  cut.by_rows = m >= n;  // the longer side, so that what is packed again is the shorter
+  cut.size = cut.by_rows ? m : n;
+  // A power of two, because so are most thread counts, and the shares should be equal.
+  const auto worth_it = [&](int64_t blocks) {
+    const bool large_enough = cut.size >= blocks * kBlockSize;
+    const bool needed = blocks == 2 && cut.size >= 2 * kMinBlockSize;  // or one core would idle
+    return flops >= static_cast<double>(blocks) * kMinBlockFlops && (large_enough || needed);
+  };
+  while (cut.blocks < kMaxBlocks && worth_it(2 * cut.blocks)) cut.blocks *= 2;
   return cut;
+}
+
+int64_t GemmPartition::begin(int64_t block) const {
+  const int64_t at = size * block / blocks;
+  return std::min(size, (at + kBlockMultiple - 1) / kBlockMultiple * kBlockMultiple);
 }
 
 void gemm(ThreadPool& pool, const Gemm& g) {
@@ -86,11 +90,13 @@ void gemm(ThreadPool& pool, const Gemm& g) {
   pool.parallel_for(cut.blocks, 1, [&](int64_t begin, int64_t end) {
     const SingleThreadedLibrary guard;
     for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * cut.block_size;
+      const int64_t first = cut.begin(block);
+      const int64_t count = cut.begin(block + 1) - first;
+      if (count == 0) continue;
       if (cut.by_rows) {
-        gemm_block(g, first, std::min(cut.block_size, g.m - first), 0, g.n);
+        gemm_block(g, first, count, 0, g.n);
       } else {
-        gemm_block(g, 0, g.m, first, std::min(cut.block_size, g.n - first));
+        gemm_block(g, 0, g.m, first, count);
       }
     }
   });

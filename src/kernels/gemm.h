@@ -30,11 +30,13 @@ struct Gemm {
 
 void gemm(ThreadPool& pool, const Gemm& product);
 
-// How gemm() cuts the output: `blocks` pieces of `block_size` rows (or columns), the last shorter.
+// How gemm() cuts the output: into blocks of rows, or of columns. A function of the shape alone.
 struct GemmPartition {
   bool by_rows = true;
-  int64_t block_size = 0;
+  int64_t size = 0;  // rows, or columns
   int64_t blocks = 1;
+
+  int64_t begin(int64_t block) const;  // begin(blocks) is size
 };
 GemmPartition gemm_partition(int64_t m, int64_t n, int64_t k);
 
