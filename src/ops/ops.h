@@ -86,7 +86,8 @@ struct RopeShape {
   int head_dim = 0;
   RopeLayout layout = RopeLayout::half;
 };
-// Turns queries or keys [rows, heads · head_dim] by their positions, in place.
+// Turns queries or keys [rows, heads · head_dim] by their positions, in place (a copy of them if
+// their value is kept).
 Var rope(Ctx& ctx, Var x, const RopeTable& table, const RopeShape& shape);
 
 // ---- attention.cc ----------------------------------------------------------------------------

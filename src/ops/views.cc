@@ -79,6 +79,7 @@ std::array<Var, n> split(Ctx& ctx, Var x, const std::array<int64_t, n>& widths) 
   int64_t column = 0;
   for (size_t i = 0; i < n; ++i) {
     slices[i].value = x.value.columns(column, widths[i]);
+    slices[i].value_kept = x.value_kept;
     if (x.gradient) {
       Gradient* g = ctx.tape->gradient(x.rows(), widths[i]);
       g->whole = x.gradient, g->first_column = column;
