@@ -58,12 +58,13 @@ struct SplitCase {
   int64_t rows = 1;
   std::vector<int64_t> widths = {4, 4};  // two or three
   bool skip_middle = false;              // the second slice is used by nobody
+  bool after_tanh = false;  // whose backward needs the value that the slices are then scaled in
 };
 OpCase split_case(const SplitCase& options);
 
 struct TakeRowsCase {
   int64_t rows = 1, width = 8;
-  std::vector<int32_t> indices;
+  std::vector<int32_t> indices{};
 };
 OpCase take_rows_case(const TakeRowsCase& options);
 
@@ -77,16 +78,16 @@ struct RopeCase {
 OpCase rope_case(const RopeCase& options);
 
 struct AttentionCase {
-  std::string variant;
-  std::vector<int32_t> queries;  // length of each sequence
-  std::vector<int32_t> keys;     // likewise; empty: the same (self-attention)
+  std::string variant{};
+  std::vector<int32_t> queries{};  // length of each sequence
+  std::vector<int32_t> keys{};     // likewise; empty: the same (self-attention)
   int heads = 2, kv_heads = 2, head_dim = 8;
-  AttentionOptions options;  // but for what is given here, and spans
+  AttentionOptions options{};  // but for what is given here, and spans
   bool t5 = false;
-  T5Buckets t5_rule;
+  T5Buckets t5_rule{};
   bool alibi = false;
-  std::vector<uint8_t> global_tokens;
-  std::vector<int32_t> first_positions;
+  std::vector<uint8_t> global_tokens{};
+  std::vector<int32_t> first_positions{};
   bool probabilities = false;
   bool one_matrix = false;  // q, k and v are slices of one matrix
 };
@@ -98,7 +99,7 @@ struct VocabularyCase {
   int64_t rows = 1, width = 8, vocabulary = 11;
   bool bias = false;
   LinearLayout layout = LinearLayout::out_in;
-  CrossEntropyOptions options;
+  CrossEntropyOptions options{};
   bool ignore_some = false;
 };
 OpCase vocabulary_cross_entropy_case(const VocabularyCase& options);
@@ -106,13 +107,13 @@ OpCase vocabulary_cross_entropy_case(const VocabularyCase& options);
 struct DistillationCase {
   int64_t rows = 1, width = 8, teacher_width = 8, vocabulary = 11;
   bool bias = false;
-  DistillationOptions options;
+  DistillationOptions options{};
 };
 OpCase vocabulary_kl_divergence_case(const DistillationCase& options);
 
 struct ClassCase {
   int64_t rows = 1, classes = 5;
-  CrossEntropyOptions options;
+  CrossEntropyOptions options{};
   bool ignore_some = false;
 };
 OpCase cross_entropy_case(const ClassCase& options);

@@ -41,7 +41,7 @@ std::vector<double> surprises(const Matrix& z, int64_t row, double temperature) 
 }
 
 // Raffel et al. 2020, as Hugging Face computes it: the logarithm in float.
-int t5_bucket(int64_t key_minus_query, const T5Buckets& rule) {
+int relative_bucket(int64_t key_minus_query, const T5Buckets& rule) {
   const bool ahead = key_minus_query > 0;
   if (!rule.bidirectional && ahead) return 0;
   const int64_t distance = std::abs(key_minus_query);
@@ -76,7 +76,7 @@ struct Visibility {
 
 double score_bias(const AttentionInputs& in, const AttentionOptions& o, int head,
                   int64_t key_minus_query) {
-  if (o.t5_bias) return in.t5_table->at(t5_bucket(key_minus_query, o.t5_bias->rule), head);
+  if (o.t5_bias) return in.t5_table->at(relative_bucket(key_minus_query, o.t5_bias->rule), head);
   if (o.alibi_slopes.empty()) return 0;
   return -double{o.alibi_slopes[static_cast<size_t>(head)]} *
          static_cast<double>(std::abs(key_minus_query));
