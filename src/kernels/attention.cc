@@ -44,14 +44,14 @@ int64_t longest_keys(const Attention& a) {
 
 // One thread's scratch, cut into its buffers.
 struct Workspace {
-  // scratch = null only adds up the sizes.
-  Workspace(float* scratch, const Attention& a, bool backward) {
+  // For sequences of up to `most_keys` keys. scratch = null only adds up the sizes.
+  Workspace(float* scratch, const Attention& a, int64_t most_keys, bool backward) {
     const auto take = [this, scratch](int64_t count) {
       float* p = scratch ? scratch + floats : nullptr;
       floats += (count + 15) / 16 * 16;
       return p;
     };
-    const int64_t packed = key_tiles(longest_keys(a)) * kKeyTile * a.head_dim;
+    const int64_t packed = key_tiles(most_keys) * kKeyTile * a.head_dim;
     keys = take(packed);
     scores = take(kQueryTile * kKeyTile);
     factors = take(kKeyTile);
@@ -97,6 +97,7 @@ struct Problem {
     int64_t begin, end;
   };
   Span visible(int64_t query) const {
+    if (a.before == kUnlimited && a.after == kUnlimited) return {0, keys};
     const int64_t position = first_position + query;
     const bool global = is_global_query(query);
     const int64_t before = global ? kUnlimited : a.before;
@@ -122,8 +123,9 @@ struct ScoreTile {
 // Calls body(ScoreTile) for every tile of keys that any of the queries sees, in key order.
 template <class Body>
 void for_each_key_tile(const Problem& p, int64_t query, int64_t queries, const Body& body) {
-  Problem::Span seen = p.visible(query);
-  for (int64_t i = query; i < query + queries; ++i) {
+  // Without global queries the windows move with the query, so the first and the last decide.
+  Problem::Span seen = {p.visible(query).begin, p.visible(query + queries - 1).end};
+  for (int64_t i = query; p.a.global_queries && i < query + queries; ++i) {
     const Problem::Span row = p.visible(i);
     seen = {std::min(seen.begin, row.begin), std::max(seen.end, row.end)};
   }
@@ -335,7 +337,9 @@ float online_softmax_row(const ScoreTile& tile, const Scoring& scoring, const Ro
     sum = hn::Add(sum, e);
     hn::StoreU(e, d, row + c);
   }
-  const float shrink = state.max == new_max ? 1.0f : std::exp(state.max - new_max);
+  // Before the first key that is seen there is nothing to shrink.
+  const bool keeps = state.max == new_max || state.sum == 0;
+  const float shrink = keeps ? 1.0f : std::exp(state.max - new_max);
   state.sum = state.sum * shrink + hn::GetLane(hn::SumOfLanes(d, sum));
   state.max = new_max;
   return shrink;
@@ -437,9 +441,8 @@ void write_probabilities(const Problem& p, const AttentionOutput& output, int64_
 }
 
 void forward(const Attention& a, const AttentionOutput& output, int64_t sequence, int kv_head,
-             float* scratch) {
+             const Workspace& work) {
   const Problem p(a, sequence, kv_head);
-  const Workspace work(scratch, a, false);
   pack_transposed(p.k, a.k_stride, p.keys, a.head_dim, work.keys);
   const int group = a.heads / a.kv_heads;
   for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
@@ -573,14 +576,22 @@ void backward_tile(const Problem& p, const AttentionGradients& g, int head, int 
   });
 }
 
+// By hand: rows are short (one head), and memset's call would cost more than its work.
 void zero_rows(float* rows, int64_t count, int64_t stride, int64_t cols) {
-  for (int64_t r = 0; r < count; ++r) std::fill_n(rows + r * stride, cols, 0.0f);
+  const FloatTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < count; ++r, rows += stride) {
+    int64_t c = 0;
+    for (; c + lanes <= cols; c += lanes) hn::StoreU(hn::Zero(d), d, rows + c);
+    if (c < cols) {
+      hn::BlendedStore(hn::Zero(d), hn::FirstN(d, static_cast<size_t>(cols - c)), d, rows + c);
+    }
+  }
 }
 
 void backward(const Attention& a, const AttentionGradients& g, int64_t sequence, int kv_head,
-              float* scratch) {
+              const Workspace& work) {
   const Problem p(a, sequence, kv_head);
-  const Workspace work(scratch, a, true);
   pack_transposed(p.k, a.k_stride, p.keys, a.head_dim, work.keys);
   pack_transposed(p.v, a.v_stride, p.keys, a.head_dim, work.values);
   const int group = a.heads / a.kv_heads;
@@ -658,7 +669,7 @@ void check(const Attention& a) {
 }  // namespace
 
 int64_t attention_scratch_floats(const Attention& attention, bool backward) {
-  return Workspace(nullptr, attention, backward).floats;
+  return Workspace(nullptr, attention, longest_keys(attention), backward).floats;
 }
 
 void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
@@ -666,22 +677,22 @@ void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutp
   check(a);
   HEED_CHECK(!output.probabilities || output.log_sum_exp,
              "attention: probabilities need the log-sum-exp");
-  const int64_t floats = attention_scratch_floats(a, false);
+  const int64_t keys = longest_keys(a), floats = attention_scratch_floats(a, false);
   const auto run = HWY_DYNAMIC_DISPATCH(forward);
   for_each_problem(pool, a, false, [&](int64_t sequence, int kv_head, int64_t share) {
-    run(a, output, sequence, kv_head, scratch + share * floats);
+    run(a, output, sequence, kv_head, Workspace(scratch + share * floats, a, keys, false));
   });
 }
 
 void attention_backward(ThreadPool& pool, const Attention& a, const AttentionGradients& gradients,
                         float* scratch) {
   check(a);
-  const int64_t floats = attention_scratch_floats(a, true);
+  const int64_t keys = longest_keys(a), floats = attention_scratch_floats(a, true);
   const auto run = HWY_DYNAMIC_DISPATCH(backward);
   // The bias gradient of a head sums over sequences: one thread, one order.
   const bool whole_heads = gradients.d_bias != nullptr;
   for_each_problem(pool, a, whole_heads, [&](int64_t sequence, int kv_head, int64_t share) {
-    run(a, gradients, sequence, kv_head, scratch + share * floats);
+    run(a, gradients, sequence, kv_head, Workspace(scratch + share * floats, a, keys, true));
   });
 }
 

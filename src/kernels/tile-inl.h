@@ -74,12 +74,13 @@ HWY_INLINE void tile(D d, const TileProduct& t, int64_t i, int64_t j, size_t tai
     float* HWY_RESTRICT c = t.c + (i + r) * t.c_row + j;
     for (int v = 0; v < kVectors; ++v) {
       float* p = c + v * lanes;
+      V sum = sums[r][v];
       if (kMasked && v == kVectors - 1) {
-        const V old = t.accumulate ? hn::MaskedLoad(mask, d, p) : hn::Zero(d);
-        hn::BlendedStore(hn::Add(old, sums[r][v]), mask, d, p);
+        if (t.accumulate) sum = hn::Add(hn::MaskedLoad(mask, d, p), sum);
+        hn::BlendedStore(sum, mask, d, p);
       } else {
-        const V old = t.accumulate ? hn::LoadU(d, p) : hn::Zero(d);
-        hn::StoreU(hn::Add(old, sums[r][v]), d, p);
+        if (t.accumulate) sum = hn::Add(hn::LoadU(d, p), sum);
+        hn::StoreU(sum, d, p);
       }
     }
   }
@@ -92,6 +93,10 @@ HWY_INLINE void tile_rows(D d, const TileProduct& t, int64_t i) {
   int64_t j = 0;
   for (; j + kTileVectors * lanes <= t.n; j += kTileVectors * lanes) {
     tile<kRows, kTileVectors, false>(d, t, i, j, 0);
+  }
+  if (kTileVectors > 2 && j + 2 * lanes <= t.n) {
+    tile<kRows, 2, false>(d, t, i, j, 0);
+    j += 2 * lanes;
   }
   for (; j + lanes <= t.n; j += lanes) tile<kRows, 1, false>(d, t, i, j, 0);
   if (j < t.n) tile<kRows, 1, true>(d, t, i, j, static_cast<size_t>(t.n - j));
