@@ -1,0 +1,132 @@
+#include "ops/tape.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "ops/ops.h"
+
+namespace heed {
+namespace {
+
+class TapeTest : public testing::Test {
+ protected:
+  Var input(int64_t rows, int64_t cols) {
+    Var x = ctx_.activation(rows, cols);
+    std::fill_n(x.value.data, x.value.size(), 1.0f);
+    return x;
+  }
+  // What a loss would do: puts `value` into every element of the gradient.
+  void seed(const Var& y, float value) {
+    const GradientTarget target = tape_.target(ctx_, *y.gradient);
+    std::fill_n(target.value.data, target.value.size(), value);
+  }
+
+  ThreadPool pool_{2};
+  Arena arena_{1 << 20};
+  Tape tape_;
+  Ctx ctx_{pool_, arena_, &tape_};
+};
+
+// A record that writes down when it ran.
+struct Noting {
+  std::vector<int>* order;
+  int number;
+  void backward(Ctx&) { order->push_back(number); }
+};
+
+TEST_F(TapeTest, RunsRecordsInReverseAndOnlyThoseThatMatter) {
+  std::vector<int> order;
+  const Var used = input(1, 1), unused = input(1, 1);
+  tape_.record(used.gradient, Noting{&order, 1});
+  tape_.record(unused.gradient, Noting{&order, 2});
+  tape_.record(nullptr, Noting{&order, 3});
+  seed(used, 1);
+  tape_.backward(ctx_);
+  EXPECT_EQ(order, (std::vector<int>{3, 1}));
+  order.clear();
+  tape_.backward(ctx_);  // the tape forgot them
+  EXPECT_TRUE(order.empty());
+}
+
+TEST_F(TapeTest, AddsUpWhatSeveralConsumersContribute) {
+  const Var x = input(3, 5);
+  struct Reader {
+    Gradient* x;
+    float* seen;
+    void backward(Ctx& ctx) { *seen = ctx.tape->arrived(ctx, *x).row(2)[4]; }
+  };
+  float seen = 0;
+  tape_.record(x.gradient, Reader{x.gradient, &seen});
+  const Var y = residual_add(ctx_, x, scale(ctx_, residual_add(ctx_, x, input(3, 5)), 2));
+  seed(y, 10);
+  tape_.backward(ctx_);
+  EXPECT_FLOAT_EQ(seen, 10 + 2 * 10);
+}
+
+TEST_F(TapeTest, TheResidualStreamHandsItsGradientOn) {
+  const Var x = input(16, 64);
+  Var y = x;
+  for (int i = 0; i < 50; ++i) y = residual_add(ctx_, y, input(16, 64));
+  seed(y, 1);
+  const size_t before = arena_.used_bytes();
+  tape_.backward(ctx_);
+  EXPECT_LE(arena_.used_bytes() - before, 51 * 16 * 64 * sizeof(float))
+      << "each branch keeps its gradient; the residual stream must not add more";
+}
+
+TEST_F(TapeTest, SlicesOfASplitMatrixAreOneGradientAndMissingOnesAreZero) {
+  const Var x = input(2, 6);
+  struct Reader {
+    Gradient* x;
+    std::vector<float>* seen;
+    void backward(Ctx& ctx) {
+      const Mat g = ctx.tape->arrived(ctx, *x);
+      seen->assign(g.data, g.data + g.size());
+    }
+  };
+  std::vector<float> seen;
+  tape_.record(x.gradient, Reader{x.gradient, &seen});
+  const auto [a, b, c] = split<3>(ctx_, x, {1, 2, 3});
+  for (const Var& slice : {a, c}) {
+    const GradientTarget target = tape_.target(ctx_, *slice.gradient);
+    EXPECT_FALSE(target.accumulate);
+    for (int64_t r = 0; r < 2; ++r) std::fill_n(target.value.row(r), target.value.cols, 7.0f);
+  }
+  tape_.backward(ctx_);
+  EXPECT_EQ(seen, (std::vector<float>{7, 0, 0, 7, 7, 7, 7, 0, 0, 7, 7, 7}));
+}
+
+TEST_F(TapeTest, RefusesAMatrixUsedBesideItsSlices) {
+  const Var x = input(2, 4);
+  const auto [a, b] = split<2>(ctx_, x, {2, 2});
+  const GradientTarget part = tape_.target(ctx_, *a.gradient);
+  for (int64_t r = 0; r < 2; ++r) std::fill_n(part.value.row(r), 2, 1.0f);
+  seed(x, 1);
+  EXPECT_THROW(tape_.backward(ctx_), Error);
+}
+
+TEST_F(TapeTest, AnInPlaceOpLeavesWhatBackwardNeeds) {
+  const float one = 1;
+  const Weight w{ConstMat(&one, 1, 1)};
+  const Var y = linear(ctx_, input(4, 1), {w}, Activation::relu);
+  ASSERT_TRUE(y.value_kept);
+  const Var z = scale(ctx_, y, 3);
+  EXPECT_NE(z.value.data, y.value.data);
+  EXPECT_EQ(y.value.data[0], 1);
+  EXPECT_EQ(z.value.data[0], 3);
+}
+
+TEST(Inference, RecordsNothingAndWorksInPlace) {
+  ThreadPool pool(1);
+  Arena arena(1 << 16);
+  Ctx ctx{pool, arena};
+  const Var x = ctx.activation(2, 2);
+  std::fill_n(x.value.data, 4, 1.0f);
+  EXPECT_EQ(x.gradient, nullptr);
+  EXPECT_EQ(dropout(ctx, x, 0.5f).value.data[0], 1) << "dropout is for training";
+  EXPECT_EQ(scale(ctx, x, 2).value.data, x.value.data);
+}
+
+}  // namespace
+}  // namespace heed
