@@ -16,9 +16,9 @@ namespace heed {
 struct OpsBenchOptions {
   int threads = 0;              // 0: every CPU this process may use
   double seconds_per_row = 0.2; // how long each row is repeated; the best time counts
-  std::string filter;           // only rows whose name contains this text
+  std::string filter{};         // only rows whose name contains this text
   // Called before each row is measured: its name, its number from 1, and the number of rows.
-  std::function<void(std::string_view name, int number, int rows)> progress;
+  std::function<void(std::string_view name, int number, int rows)> progress{};
 };
 
 // What bounds a row: arithmetic, the bytes it moves through memory, or those through the L2 cache.
@@ -33,6 +33,9 @@ struct OpsBenchRow {
   double gbs = 0;      // compulsory bytes (each operand once) a second
   Limit limit = Limit::memory;
   double fraction_of_limit = 0;
+  // GEMM rows: speed next to oneDNN called directly with as many threads of its own, the two
+  // measured in turns; 0 for other rows.
+  double ratio_to_onednn = 0;
 };
 
 struct OpsBench {
@@ -40,6 +43,7 @@ struct OpsBench {
   std::string instruction_set;      // the path that run-time dispatch chose, e.g. "AVX2"
   double gemm_limit_gflops = 0;     // the best GEMM seen in this run
   double bandwidth_limit_gbs = 0;   // streaming copy through memory
+  double update_limit_gbs = 0;      // the same in place: the memory limit of adam and rope
   double l2_limit_gbs = 0;          // streaming copy within the L2 caches
   std::vector<OpsBenchRow> rows;
 };

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "bench/limits.h"
+#include "bench/row.h"
+#include "heed/bench.h"
+#include "kernels/instruction_set.h"
+
+namespace heed {
+namespace {
+
+using bench::Limits;
+using bench::Row;
+
+SpeedSizes sizes_for(int threads) {
+  // Twice what stream measurements ask for, so that an op that touches a part is still far beyond
+  // the caches.
+  constexpr int64_t kMemoryBytes = 256 << 20;
+  const auto float_bytes = static_cast<int64_t>(sizeof(float));
+  return {
+      .memory_floats = std::max(kMemoryBytes, 4 * bench::last_cache_bytes()) / float_bytes,
+      .l2_floats = threads * bench::l2_cache_bytes() / 2 / float_bytes,
+  };
+}
+
+std::vector<Row> matching_rows(int threads, const std::string& filter) {
+  std::vector<Row> rows, matching;
+  add_gemm_rows(rows);
+  const SpeedSizes sizes = sizes_for(threads);
+  add_op_rows(sizes, rows);
+  add_kernel_rows(sizes, rows);
+  std::set<std::string> first_words;
+  for (Row& row : rows) {
+    first_words.insert(row.name.substr(0, row.name.find(' ')));
+    if (row.name.find(filter) != std::string::npos) matching.push_back(std::move(row));
+  }
+  if (matching.empty()) {
+    std::string names;
+    for (const std::string& word : first_words) names += (names.empty() ? "" : ", ") + word;
+    throw Error(ErrorCode::invalid_argument, "no row's name contains '" + filter + "'",
+                "the rows are those of " + names);
+  }
+  return matching;
+}
+
+OpsBenchRow measured(const Row& row, bench::Bench& bench) {
+  const bench::Time time = row.measure(bench);
+  return {.name = row.name,
+          .shape = row.shape,
+          .ms = 1e3 * time.seconds,
+          .gflops = row.cost.flops / time.seconds / 1e9,
+          .gbs = row.cost.bytes / time.seconds / 1e9,
+          .limit = row.limit,
+          .fraction_of_limit = 0,  // when the limits are known
+          .ratio_to_onednn = time.onednn_seconds / time.seconds};
+}
+
+double fraction_of_limit(const OpsBenchRow& row, bool in_place, const Limits& limits) {
+  switch (row.limit) {
+    case Limit::gemm:
+      return row.gflops / limits.gemm_gflops;
+    case Limit::memory:
+      return row.gbs / (in_place ? limits.memory_update_gbs : limits.memory_gbs);
+    case Limit::l2:
+      return row.gbs / limits.l2_gbs;
+  }
+  return 0;
+}
+
+}  // namespace
+
+const char* name(Limit limit) {
+  switch (limit) {
+    case Limit::gemm:
+      return "gemm";
+    case Limit::memory:
+      return "memory";
+    case Limit::l2:
+      return "l2";
+  }
+  return "unknown";
+}
+
+OpsBench bench_ops(const OpsBenchOptions& options) {
+  ThreadPool pool(options.threads);
+  const std::vector<Row> rows = matching_rows(pool.threads(), options.filter);
+  OpsBench result;
+  result.threads = pool.threads();
+  result.instruction_set = kernels::instruction_set();
+
+  // The limits are taken before and after: other programs on the machine come and go.
+  bench::Bench bench{pool, options.seconds_per_row};
+  Limits limits = bench::measure_limits(pool, bench.seconds);
+  for (const Row& row : rows) {
+    if (options.progress) {
+      options.progress(row.name, static_cast<int>(result.rows.size()) + 1,
+                       static_cast<int>(rows.size()));
+    }
+    result.rows.push_back(measured(row, bench));
+    if (result.rows.back().ratio_to_onednn > 0) {  // a GEMM, and perhaps the best one
+      limits.gemm_gflops = std::max(limits.gemm_gflops, result.rows.back().gflops);
+    }
+  }
+  limits = better_of(limits, bench::measure_limits(pool, bench.seconds));
+
+  for (size_t i = 0; i < rows.size(); ++i) {
+    result.rows[i].fraction_of_limit = fraction_of_limit(result.rows[i], rows[i].in_place, limits);
+  }
+  result.gemm_limit_gflops = limits.gemm_gflops;
+  result.bandwidth_limit_gbs = limits.memory_gbs;
+  result.update_limit_gbs = limits.memory_update_gbs;
+  result.l2_limit_gbs = limits.l2_gbs;
+  return result;
+}
+
+}  // namespace heed

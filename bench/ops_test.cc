@@ -1,0 +1,72 @@
+// That the measurements run and add up; never how fast anything is.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "heed/bench.h"
+#include "heed/error.h"
+
+namespace heed {
+namespace {
+
+TEST(BenchOps, MeasuresTheRowsThatTheFilterNames) {
+  std::vector<std::string> announced;
+  int announced_rows = 0;
+  const OpsBench bench = bench_ops({.threads = 1,
+                                    .seconds_per_row = 0.001,
+                                    .filter = "layer_norm",
+                                    .progress = [&](std::string_view row, int number, int rows) {
+                                      announced.emplace_back(row);
+                                      EXPECT_EQ(number, static_cast<int>(announced.size()));
+                                      announced_rows = rows;
+                                    }});
+  EXPECT_EQ(bench.threads, 1);
+  EXPECT_FALSE(bench.instruction_set.empty());
+  EXPECT_GT(bench.gemm_limit_gflops, 0);
+  EXPECT_GT(bench.bandwidth_limit_gbs, 0);
+  EXPECT_GT(bench.update_limit_gbs, 0);
+  EXPECT_GT(bench.l2_limit_gbs, 0);
+  ASSERT_EQ(bench.rows.size(), announced.size());
+  EXPECT_EQ(announced_rows, static_cast<int>(announced.size()));
+  for (size_t i = 0; i < bench.rows.size(); ++i) {
+    const OpsBenchRow& row = bench.rows[i];
+    EXPECT_EQ(row.name, announced[i]);
+    EXPECT_NE(row.name.find("layer_norm"), std::string::npos);
+    EXPECT_FALSE(row.shape.empty());
+    EXPECT_GT(row.ms, 0);
+    EXPECT_GT(row.gbs, 0);
+    EXPECT_GT(row.fraction_of_limit, 0);
+    EXPECT_EQ(row.ratio_to_onednn, 0);
+  }
+}
+
+TEST(BenchOps, ComparesGemmWithTheLibraryAlone) {
+  const OpsBench bench = bench_ops(
+      {.threads = 2, .seconds_per_row = 0.001, .filter = "gemm transformer-tiny projection"});
+  ASSERT_EQ(bench.rows.size(), 3u);  // forward, dX, dW
+  for (const OpsBenchRow& row : bench.rows) {
+    EXPECT_EQ(row.limit, Limit::gemm);
+    EXPECT_GT(row.ratio_to_onednn, 0) << row.name;
+    EXPECT_LE(row.fraction_of_limit, 1) << row.name;
+  }
+}
+
+TEST(BenchOps, AnUnknownFilterIsAnError) {
+  try {
+    bench_ops({.filter = "no-such-operation"});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(error.hint().find("attention"), std::string::npos) << error.hint();
+  }
+}
+
+TEST(BenchOps, LimitsHaveNames) {
+  EXPECT_STREQ(name(Limit::gemm), "gemm");
+  EXPECT_STREQ(name(Limit::memory), "memory");
+  EXPECT_STREQ(name(Limit::l2), "l2");
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,61 @@
+// What the rows of `heed bench ops` are made of, before they are measured.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "heed/bench.h"
+#include "ops/op_table.h"
+
+namespace heed::bench {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// What a row is measured with.
+struct Bench {
+  ThreadPool& pool;
+  double seconds = 0;  // how long to repeat it
+};
+
+// The best of repeated calls of run(), which returns the seconds that count. Two at least: the
+// first one also touches its memory for the first time.
+template <class Run>
+double best_seconds(double seconds, const Run& run) {
+  const Clock::time_point start = Clock::now();
+  double best = std::numeric_limits<double>::infinity();
+  for (int runs = 0; runs < 2 || seconds_since(start) < seconds; ++runs) {
+    best = std::min(best, run());
+  }
+  return best;
+}
+
+struct Time {
+  double seconds = 0;         // best of one call
+  double onednn_seconds = 0;  // the same product by oneDNN alone; 0: no such comparison
+};
+
+struct Row {
+  std::string name, shape;
+  Cost cost;
+  Limit limit = Limit::memory;
+  bool in_place = false;  // writes only where it reads, which memory does faster than a copy
+  std::function<Time(Bench&)> measure;
+};
+
+// gemm_rows.cc: the GEMM seam on the shapes of training, next to oneDNN with threads of its own.
+void add_gemm_rows(std::vector<Row>& rows);
+// op_rows.cc: the op table's speed cases.
+void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
+// kernel_rows.cc: what is no op by itself, or only an op's epilogue.
+void add_kernel_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
+
+}  // namespace heed::bench
