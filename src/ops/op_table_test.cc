@@ -90,6 +90,7 @@ Peak planned(OpRun& run, const RunOptions& options) {
 
 // NaN all over: an op that reads memory which it has not written gives itself away.
 void poison(Arena& arena) {
+  if (arena.capacity_bytes() == 0) return;
   const Arena::Mark start = arena.mark();
   auto* bytes = arena.allocate<unsigned char>(arena.capacity_bytes());
   std::memset(bytes, 0xFF, arena.capacity_bytes());
