@@ -92,7 +92,7 @@ Time measure(const Gemm& shape, Bench& bench) {
   Arena memory((a_size + b_size + c_size) * sizeof(float) + 3 * Arena::kAlignment);
   float* a = memory.allocate<float>(a_size);
   float* b = memory.allocate<float>(b_size);
-  Random random({4, 5, 6});
+  Random random({.seed = bench.seed, .site = 2});
   for (size_t i = 0; i < a_size; ++i) a[i] = i < 4099 ? random.uniform() - 0.5f : a[i - 4099];
   for (size_t i = 0; i < b_size; ++i) b[i] = i < 4099 ? random.uniform() - 0.5f : b[i - 4099];
   Gemm gemm = shape;

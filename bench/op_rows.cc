@@ -21,7 +21,7 @@ double step(OpRun& run, Ctx& ctx) {
 }
 
 Time measure(const OpCase& op, bool backward, Bench& bench) {
-  OpRun run(op, /*keep_input_gradients=*/false);
+  OpRun run(op, /*keep_input_gradients=*/false, bench.seed);
   Tape tape;
   Tape* used = backward ? &tape : nullptr;
   Arena plan = Arena::measuring();

@@ -90,7 +90,7 @@ OpsBench bench_ops(const OpsBenchOptions& options) {
   result.instruction_set = kernels::instruction_set();
 
   // The limits are taken before and after: other programs on the machine come and go.
-  bench::Bench bench{pool, options.seconds_per_row};
+  bench::Bench bench{pool, options.seconds_per_row, options.seed};
   Limits limits = bench::measure_limits(pool, bench.seconds);
   for (const Row& row : rows) {
     if (options.progress) {

@@ -24,6 +24,7 @@ inline double seconds_since(Clock::time_point start) {
 struct Bench {
   ThreadPool& pool;
   double seconds = 0;  // how long to repeat it
+  uint64_t seed = 0;   // of the numbers it works on
 };
 
 // The best of repeated calls of run(), which returns the seconds that count. Two at least: the

@@ -6,6 +6,7 @@
 // Absolute figures move from run to run; the fractions compare things measured in one run.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,9 +15,10 @@
 namespace heed {
 
 struct OpsBenchOptions {
-  int threads = 0;              // 0: every CPU this process may use
-  double seconds_per_row = 0.2; // how long each row is repeated; the best time counts
-  std::string filter{};         // only rows whose name contains this text
+  int threads = 0;               // 0: every CPU this process may use
+  uint64_t seed = 0;             // of the random numbers that are worked on
+  double seconds_per_row = 0.2;  // how long each row is repeated; the best time counts
+  std::string filter{};          // only rows whose name contains this text
   // Called before each row is measured: its name, its number from 1, and the number of rows.
   std::function<void(std::string_view name, int number, int rows)> progress{};
 };
@@ -26,11 +28,11 @@ enum class Limit { gemm, memory, l2 };
 const char* name(Limit limit);
 
 struct OpsBenchRow {
-  std::string name;    // "layer_norm forward"
-  std::string shape;   // "4096x512"
-  double ms = 0;       // best time of one call
-  double gflops = 0;   // useful operations a second; 0 where counting them says nothing
-  double gbs = 0;      // compulsory bytes (each operand once) a second
+  std::string name;   // "layer_norm forward"
+  std::string shape;  // "4096x512"
+  double ms = 0;      // best time of one call
+  double gflops = 0;  // useful operations a second; 0 where counting them says nothing
+  double gbs = 0;     // compulsory bytes (each operand once) a second
   Limit limit = Limit::memory;
   double fraction_of_limit = 0;
   // GEMM rows: speed next to oneDNN called directly with as many threads of its own, the two
@@ -40,11 +42,11 @@ struct OpsBenchRow {
 
 struct OpsBench {
   int threads = 0;
-  std::string instruction_set;      // the path that run-time dispatch chose, e.g. "AVX2"
-  double gemm_limit_gflops = 0;     // the best GEMM seen in this run
-  double bandwidth_limit_gbs = 0;   // streaming copy through memory
-  double update_limit_gbs = 0;      // the same in place: the memory limit of adam and rope
-  double l2_limit_gbs = 0;          // streaming copy within the L2 caches
+  std::string instruction_set;     // the path that run-time dispatch chose, e.g. "AVX2"
+  double gemm_limit_gflops = 0;    // the best GEMM seen in this run
+  double bandwidth_limit_gbs = 0;  // streaming copy through memory
+  double update_limit_gbs = 0;     // the same in place: the memory limit of adam and rope
+  double l2_limit_gbs = 0;         // streaming copy within the L2 caches
   std::vector<OpsBenchRow> rows;
 };
 

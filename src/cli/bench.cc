@@ -22,6 +22,7 @@ constexpr const char* kOpsHelp =
     "  GB/s      bytes that had to move, each operand once\n"
     "  limit     what bounds it: gemm (arithmetic), memory, or l2 (the L2 caches)\n"
     "  of limit  its speed as a share of that limit, measured in the same run\n"
+    "  x oneDNN  matrix products: speed next to oneDNN called directly with its own threads\n"
     "\n"
     "Speeds move from run to run; shares of the limit compare better.\n"
     "\n"
@@ -40,16 +41,19 @@ std::string to_text(const OpsBench& bench) {
                {"GFLOP/s", Align::right},
                {"GB/s", Align::right},
                {"limit"},
-               {"of limit", Align::right}});
+               {"of limit", Align::right},
+               {"x oneDNN", Align::right}});
   for (const OpsBenchRow& row : bench.rows) {
     table.add_row({row.name, row.shape, fixed(row.ms, 3),
                    row.gflops > 0 ? fixed(row.gflops, 1) : "-", fixed(row.gbs, 1), name(row.limit),
-                   fixed(100 * row.fraction_of_limit, 0) + " %"});
+                   fixed(100 * row.fraction_of_limit, 0) + " %",
+                   row.ratio_to_onednn > 0 ? fixed(row.ratio_to_onednn, 2) : "-"});
   }
   return "threads " + std::to_string(bench.threads) + ", instruction set " + bench.instruction_set +
          "\nlimits of this run: gemm " + fixed(bench.gemm_limit_gflops, 1) + " GFLOP/s, memory " +
-         fixed(bench.bandwidth_limit_gbs, 1) + " GB/s, l2 " + fixed(bench.l2_limit_gbs, 1) +
-         " GB/s\n\n" + table.text();
+         fixed(bench.bandwidth_limit_gbs, 1) + " GB/s (in place " +
+         fixed(bench.update_limit_gbs, 1) + "), l2 " + fixed(bench.l2_limit_gbs, 1) + " GB/s\n\n" +
+         table.text();
 }
 
 std::string to_json(const OpsBench& bench) {
@@ -61,12 +65,14 @@ std::string to_json(const OpsBench& bench) {
                     {"gflops", row.gflops},
                     {"gbs", row.gbs},
                     {"limit", name(row.limit)},
-                    {"fraction_of_limit", row.fraction_of_limit}});
+                    {"fraction_of_limit", row.fraction_of_limit},
+                    {"ratio_to_onednn", row.ratio_to_onednn}});
   }
   const nlohmann::ordered_json document = {{"threads", bench.threads},
                                            {"instruction_set", bench.instruction_set},
                                            {"gemm_limit_gflops", bench.gemm_limit_gflops},
                                            {"bandwidth_limit_gbs", bench.bandwidth_limit_gbs},
+                                           {"update_limit_gbs", bench.update_limit_gbs},
                                            {"l2_limit_gbs", bench.l2_limit_gbs},
                                            {"rows", std::move(rows)}};
   return document.dump(2) + "\n";
@@ -75,6 +81,7 @@ std::string to_json(const OpsBench& bench) {
 void run_ops(OpsFlags& flags, Output& out) {
   ProgressLine progress;
   flags.options.threads = flags.threads;
+  flags.options.seed = flags.seed;
   flags.options.progress = [&progress](std::string_view row, int number, int rows) {
     progress.show(std::to_string(number) + "/" + std::to_string(rows) + " " + std::string(row));
   };

@@ -153,6 +153,17 @@ void check(const AttentionInputs& in, const AttentionOptions& o) {
       "attention: global tokens are for self-attention");
 }
 
+// How many probabilities sequence s has.
+int64_t probability_count(const kernels::Attention& a, int64_t s) {
+  return int64_t{a.heads} * (a.query_offsets[s + 1] - a.query_offsets[s]) *
+         (a.key_offsets[s + 1] - a.key_offsets[s]);
+}
+int64_t probability_count(const kernels::Attention& a) {
+  int64_t count = 0;
+  for (int64_t s = 0; s < a.sequences; ++s) count += probability_count(a, s);
+  return count;
+}
+
 }  // namespace
 
 Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
@@ -170,7 +181,8 @@ Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
   }
   const bool keep = ctx.tape || o.probabilities;
   float* lse = keep ? ctx.matrix(in.q.rows(), o.heads).data : nullptr;
-  const Scratch offsets(ctx, o.probabilities ? 2 * (problem.sequences + 1) : 1);
+  if (o.probabilities) *o.probabilities = ctx.matrix(1, probability_count(problem));
+  const Scratch offsets(ctx, o.probabilities ? 2 * problem.sequences : 1);
   const Scratch work(ctx, ctx.pool.threads() * kernels::attention_scratch_floats(problem, false));
   if (!ctx.measuring()) {
     auto* probability_offsets = reinterpret_cast<int64_t*>(offsets.data());
@@ -178,15 +190,14 @@ Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
       int64_t at = 0;
       for (int64_t s = 0; s < problem.sequences; ++s) {
         probability_offsets[s] = at;
-        at += int64_t{o.heads} * (problem.query_offsets[s + 1] - problem.query_offsets[s]) *
-              (problem.key_offsets[s + 1] - problem.key_offsets[s]);
+        at += probability_count(problem, s);
       }
     }
     kernels::attention_forward(ctx.pool, problem,
                                {.out = y.value.data,
                                 .out_stride = y.value.stride,
                                 .log_sum_exp = lse,
-                                .probabilities = o.probabilities,
+                                .probabilities = o.probabilities ? o.probabilities->data : nullptr,
                                 .probability_offsets = probability_offsets},
                                work.data());
   }

@@ -42,7 +42,8 @@ LossSum cross_entropy(Ctx& ctx, Var logits, std::span<const int32_t> labels,
                       const CrossEntropyOptions& options) {
   const int64_t counted = check_labels(labels, logits.rows(), logits.cols());
   const int64_t classes = logits.cols();
-  const Scratch copies(ctx, std::max<int64_t>(logits.value.size(), 1));
+  const bool backward = ctx.tape && logits.gradient;
+  const Scratch copies(ctx, std::max<int64_t>(backward ? 0 : logits.value.size(), 1));
   const double sum = sum_over_rows(ctx, logits, [&](int64_t r, float* gradient) {
     // The kernel overwrites its logits with their gradient, so it is given a copy.
     float* row = gradient ? gradient : copies.data() + r * classes;

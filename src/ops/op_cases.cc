@@ -502,14 +502,6 @@ struct AttentionData {
         query_offsets(offsets_of(c.queries)),
         key_offsets(offsets_of(c.keys.empty() ? c.queries : c.keys)) {
     if (c.alibi) slopes = alibi_slopes(c.heads);
-    if (c.probabilities) {
-      int64_t total = 0;
-      for (size_t s = 0; s + 1 < query_offsets.size(); ++s) {
-        total += int64_t{c.heads} * (query_offsets[s + 1] - query_offsets[s]) *
-                 (key_offsets[s + 1] - key_offsets[s]);
-      }
-      probabilities.resize(static_cast<size_t>(total));
-    }
   }
 
   // `t5` is used when the case has such a bias.
@@ -520,7 +512,7 @@ struct AttentionData {
     o.first_positions = spec.first_positions;
     o.alibi_slopes = slopes;
     o.t5_bias = spec.t5 ? t5 : nullptr;
-    o.probabilities = spec.probabilities ? probabilities.data() : nullptr;
+    o.probabilities = spec.probabilities ? &probabilities : nullptr;
     return o;
   }
 
@@ -529,7 +521,8 @@ struct AttentionData {
 
   AttentionCase spec;
   std::vector<int32_t> query_offsets, key_offsets;
-  std::vector<float> slopes, probabilities;
+  std::vector<float> slopes;
+  Mat probabilities;  // where the last run put them
 };
 
 // A part of a case: `queries` of its sequence s against that sequence's first `keys` keys.
@@ -597,10 +590,7 @@ OpCase attention_case(const AttentionCase& c) {
     const Var y = attention(ctx, {qkv[0], qkv[1], qkv[2], data->query_offsets, data->key_offsets},
                             data->options(&t5));
     OpResult result = output(y);
-    if (c.probabilities) {
-      result.extras.push_back(
-          {data->probabilities.data(), 1, static_cast<int64_t>(data->probabilities.size())});
-    }
+    if (c.probabilities) result.extras.push_back(data->probabilities);
     return result;
   };
   op.reference = [=](const ReferenceOperands& in) -> std::vector<Matrix> {

@@ -50,8 +50,8 @@ Mat missing(Arena& memory, int64_t rows, int64_t cols) {
 
 }  // namespace
 
-OpRun::OpRun(const OpCase& op, bool keep_input_gradients)
-    : op_(op), memory_(operand_bytes(op, keep_input_gradients)) {
+OpRun::OpRun(const OpCase& op, bool keep_input_gradients, uint64_t random_seed)
+    : op_(op), random_seed_(random_seed), memory_(operand_bytes(op, keep_input_gradients)) {
   uint32_t stream = 0;
   for (const Operand& input : op.inputs) {
     inputs_.push_back(fill(memory_, input, stream++));
@@ -64,10 +64,10 @@ OpRun::OpRun(const OpCase& op, bool keep_input_gradients)
   }
 }
 
-Mat OpRun::fill(Arena& memory, const Operand& operand, uint32_t stream) {
+Mat OpRun::fill(Arena& memory, const Operand& operand, uint32_t stream) const {
   const int64_t size = operand.rows * operand.cols;
   float* data = memory.allocate<float>(static_cast<size_t>(size));
-  Random random({kTableSeed, kTableStep, stream});
+  Random random({random_seed_, kTableStep, stream});
   const int64_t distinct = std::min(size, kDistinctNumbers);
   for (int64_t i = 0; i < distinct; ++i) {
     data[i] = operand.mean + operand.deviation * random.normal();

@@ -102,7 +102,8 @@ struct OpPart {
 class OpRun {
  public:
   // keep_input_gradients costs a copy for each input, which a measurement of speed must not see.
-  explicit OpRun(const OpCase& op, bool keep_input_gradients = true);
+  explicit OpRun(const OpCase& op, bool keep_input_gradients = true,
+                 uint64_t random_seed = kTableSeed);
   OpRun(const OpRun&) = delete;
   OpRun& operator=(const OpRun&) = delete;
 
@@ -122,9 +123,10 @@ class OpRun {
   Mat weight_gradient(size_t i) const { return weight_gradients_[i].value; }
 
  private:
-  static Mat fill(Arena& memory, const Operand& operand, uint32_t stream);
+  Mat fill(Arena& memory, const Operand& operand, uint32_t stream) const;
 
   const OpCase& op_;
+  uint64_t random_seed_;
   Arena memory_;
   std::vector<Arena> seed_memory_;
   std::vector<Mat> inputs_, weights_, input_gradients_, seeds_;

@@ -5,6 +5,8 @@
 // pool are told about sequences. No op's result depends on the number of threads, and without a
 // tape none depends on which other rows are in the batch.
 //
+// An op that works in place takes its input over: nobody else may use that input.
+//
 // Shapes are our callers' business and are checked with HEED_CHECK; ids and labels come from
 // outside and are checked with Error(invalid_argument).
 #pragma once
@@ -105,8 +107,10 @@ struct AttentionOptions {
   float scale = 0;     // 0: 1/√head_dim
   float soft_cap = 0;  // > 0: scores become soft_cap · tanh(score / soft_cap)
   bool causal = false;
-  int64_t window = 0;      // > 0: a query sees itself and the window - 1 keys before it …
-  bool symmetric = false;  // … or, not causal, `window` keys on each side
+  // > 0: of the keys before it, a query sees the nearest window - 1 (and itself); what comes after
+  // it is causal's business. Symmetric: the nearest `window` on each side.
+  int64_t window = 0;
+  bool symmetric = false;
   // Self-attention only: [rows], 1 where the token sees and is seen beyond the window.
   std::span<const uint8_t> global_tokens{};
   const T5Bias* t5_bias = nullptr;
@@ -114,8 +118,9 @@ struct AttentionOptions {
   float dropout = 0;                      // of the probabilities
   // [sequences]: keys that precede each sequence's first query (a cache); empty: none.
   std::span<const int32_t> first_positions{};
-  // Optional output: probabilities, [heads, queries, keys] a sequence, sequence after sequence.
-  float* probabilities = nullptr;
+  // Optional output, in the arena: the probabilities before dropout, [heads, queries, keys] of each
+  // sequence, one sequence after the other, as a single row.
+  Mat* probabilities = nullptr;
 };
 
 // softmax(scale · q kᵀ) v for each sequence and head.
