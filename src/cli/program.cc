@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "cli/flags.h"
-#include "cli/suggest.h"
 #include "heed/error.h"
+#include "heed/suggest.h"
 #include "heed/version.h"
 
 namespace heed::cli {

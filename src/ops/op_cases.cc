@@ -445,6 +445,28 @@ OpCase take_rows_case(const TakeRowsCase& o) {
   return op;
 }
 
+OpCase put_rows_case(const TakeRowsCase& o) {
+  const auto indices = std::make_shared<const std::vector<int32_t>>(o.indices);
+  OpCase op;
+  op.op = "put_rows";
+  op.variant = std::to_string(o.indices.size()) + " rows";
+  op.shape = dims({o.rows, o.width});
+  op.inputs = {{o.rows, o.width}, {static_cast<int64_t>(o.indices.size()), o.width}};
+  op.run = [indices](Ctx& ctx, Vars inputs, Weights) {
+    return output(put_rows(ctx, inputs[0], inputs[1], *indices));
+  };
+  op.reference = [indices](const ReferenceOperands& in) -> std::vector<Matrix> {
+    Matrix y = in.inputs[0];
+    for (size_t i = 0; i < indices->size(); ++i) {
+      for (int64_t c = 0; c < y.cols; ++c) {
+        y.at((*indices)[i], c) = in.inputs[1].at(static_cast<int64_t>(i), c);
+      }
+    }
+    return {y};
+  };
+  return op;
+}
+
 // ---- rope ------------------------------------------------------------------------------------
 
 OpCase rope_case(const RopeCase& o) {

@@ -67,6 +67,7 @@ struct TakeRowsCase {
   std::vector<int32_t> indices{};
 };
 OpCase take_rows_case(const TakeRowsCase& options);
+OpCase put_rows_case(const TakeRowsCase& options);  // indices: no index twice
 
 struct RopeCase {
   int64_t rows = 1;

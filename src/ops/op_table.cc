@@ -238,6 +238,8 @@ void add_views(Table& table) {
       split_case({.rows = kManyRows, .widths = {64, kManyCols, 33}, .skip_middle = true}));
   table.push_back(take_rows_case({.rows = 6, .width = 19, .indices = {5, 0, 3, 3, 5, 5}}));
   table.push_back(take_rows_case({.rows = 6, .width = 1, .indices = {2}}));
+  table.push_back(put_rows_case({.rows = 6, .width = 19, .indices = {5, 0, 3}}));
+  table.push_back(put_rows_case({.rows = 3, .width = 2, .indices = {1}}));
   std::vector<int32_t> many;
   for (int32_t i = 0; i < 600; ++i) many.push_back(i * 7 % 50);
   table.push_back(take_rows_case({.rows = 50, .width = 91, .indices = many}));

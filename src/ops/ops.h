@@ -73,6 +73,9 @@ std::array<Var, n> split(Ctx& ctx, Var x, const std::array<int64_t, n>& widths);
 Var scale(Ctx& ctx, Var x, float factor);
 // Rows of x by index, repeats allowed.  → [indices, width]
 Var take_rows(Ctx& ctx, Var x, std::span<const int32_t> indices);
+// x with the rows of those indices replaced, in place; no index twice.  rows [indices, width] → as
+// x
+Var put_rows(Ctx& ctx, Var x, Var rows, std::span<const int32_t> indices);
 
 // ---- rope.cc ---------------------------------------------------------------------------------
 

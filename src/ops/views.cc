@@ -69,6 +69,35 @@ struct TakeRowsRecord {
   }
 };
 
+struct PutRowsRecord {
+  Gradient *out, *x, *rows;
+  const int32_t* indices;
+
+  // d_rows[i] += d_y[indices[i]];  d_x += d_y, but 0 in the rows that were replaced.
+  void backward(Ctx& ctx) {
+    const Mat dy = ctx.tape->arrived(ctx, *out);
+    const GradientTarget to = ctx.tape->target(ctx, *rows);
+    ctx.parallel(to.value.rows, row_grain(dy.cols), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        float* from = dy.row(indices[r]);
+        if (to.accumulate) {
+          kernels::add(from, to.value.row(r), dy.cols);
+        } else {
+          std::copy_n(from, dy.cols, to.value.row(r));
+        }
+        std::fill_n(from, dy.cols, 0.0f);
+      }
+    });
+    ctx.tape->pass(ctx, *out, *x);
+  }
+};
+
+void check_rows(std::span<const int32_t> indices, int64_t rows) {
+  for (const int32_t index : indices) {
+    HEED_CHECK(index >= 0 && index < rows, "no row " + std::to_string(index) + " to take or put");
+  }
+}
+
 }  // namespace
 
 template <size_t n>
@@ -106,20 +135,40 @@ Var scale(Ctx& ctx, Var x, float factor) {
 }
 
 Var take_rows(Ctx& ctx, Var x, std::span<const int32_t> indices) {
-  HEED_CHECK(x.value.contiguous(), "take_rows: a strided input");
-  for (const int32_t index : indices) {
-    HEED_CHECK(index >= 0 && index < x.rows(), "take_rows: no row " + std::to_string(index));
-  }
+  check_rows(indices, x.rows());
   Var y = ctx.activation(static_cast<int64_t>(indices.size()), x.cols());
   ctx.parallel(y.rows(), row_grain(y.cols()), [&](int64_t begin, int64_t end) {
-    kernels::gather_rows({.table = x.value.data,
-                          .ids = indices.data() + begin,
-                          .y = y.value.row(begin),
-                          .rows = end - begin,
-                          .cols = y.cols()});
+    for (int64_t r = begin; r < end; ++r) {
+      std::copy_n(x.value.row(indices[static_cast<size_t>(r)]), y.cols(), y.value.row(r));
+    }
   });
   if (x.gradient) {
     ctx.tape->record(y.gradient, TakeRowsRecord{y.gradient, x.gradient, indices.data()});
+  }
+  return y;
+}
+
+Var put_rows(Ctx& ctx, Var x, Var rows, std::span<const int32_t> indices) {
+  HEED_CHECK(rows.cols() == x.cols() && rows.rows() == static_cast<int64_t>(indices.size()),
+             "put_rows: a row for each index");
+  check_rows(indices, x.rows());
+  Var y = ctx.in_place(x);
+  if (y.value.data != x.value.data) {
+    ctx.parallel(x.rows(), row_grain(x.cols()), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        std::copy_n(x.value.row(r), x.cols(), y.value.row(r));
+      }
+    });
+  }
+  ctx.parallel(rows.rows(), row_grain(x.cols()), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      std::copy_n(rows.value.row(r), x.cols(), y.value.row(indices[static_cast<size_t>(r)]));
+    }
+  });
+  if (ctx.tape) {
+    HEED_CHECK(x.gradient && rows.gradient, "put_rows: an input without a gradient");
+    ctx.tape->record(y.gradient,
+                     PutRowsRecord{y.gradient, x.gradient, rows.gradient, indices.data()});
   }
   return y;
 }

@@ -1,8 +1,8 @@
-#include "cli/suggest.h"
+#include "heed/suggest.h"
 
 #include <gtest/gtest.h>
 
-namespace heed::cli {
+namespace heed {
 namespace {
 
 TEST(EditDistance, CountsEachKindOfEdit) {
@@ -42,4 +42,4 @@ TEST(Nearest, SaysNothingRatherThanSomethingFarOff) {
 }
 
 }  // namespace
-}  // namespace heed::cli
+}  // namespace heed

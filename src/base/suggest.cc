@@ -1,9 +1,9 @@
-#include "cli/suggest.h"
+#include "heed/suggest.h"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace heed::cli {
+namespace heed {
 namespace {
 
 // One edit for every three characters: `jsn` finds `json`, `verbose` does not find `version`.
@@ -52,4 +52,4 @@ std::optional<std::string> nearest(std::string_view wanted, const std::vector<st
   return best;
 }
 
-}  // namespace heed::cli
+}  // namespace heed

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace heed::cli {
+namespace heed {
 
 // How many single-character edits turn `a` into `b`: an insertion, a removal, a replacement, or a
 // swap of two neighbours (Damerau–Levenshtein, each place edited at most once).
@@ -16,4 +16,4 @@ int edit_distance(std::string_view a, std::string_view b);
 // name that is the start of the other is near whatever its length: `benchmark` means `bench`.
 std::optional<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names);
 
-}  // namespace heed::cli
+}  // namespace heed
