@@ -20,7 +20,7 @@ SpeedSizes sizes_for(int threads) {
   const auto float_bytes = static_cast<int64_t>(sizeof(float));
   return {
       .memory_floats = std::max(kMemoryBytes, 4 * bench::last_cache_bytes()) / float_bytes,
-      .l2_floats = threads * bench::l2_cache_bytes() / 2 / float_bytes,
+      .l2_floats = std::min(threads, available_cpus()) * bench::l2_cache_bytes() / 2 / float_bytes,
   };
 }
 

@@ -13,7 +13,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -183,11 +182,11 @@ struct ThreadPool::State {
     workers.reserve(desks.size());
     try {
       for (Desk& desk : desks) workers.emplace_back([&desk, idle_spin] { desk.work(idle_spin); });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
       stop();
       throw Error(ErrorCode::out_of_memory,
                   "cannot start " + std::to_string(threads) + " threads, only " +
-                      std::to_string(workers.size() + 1) + ": " + error.code().message(),
+                      std::to_string(workers.size() + 1) + ": " + error.what(),
                   "use fewer threads");
     }
   }
@@ -210,6 +209,13 @@ ThreadPool::ThreadPool(int threads) {
   if (threads < 0) {
     throw Error(ErrorCode::invalid_argument,
                 "the number of threads is " + std::to_string(threads) + ", expected 0 or more",
+                "0 means every CPU that this process may use");
+  }
+  constexpr int kMostThreads = 4096;  // beyond any machine; a typing mistake, not a wish
+  if (threads > kMostThreads) {
+    throw Error(ErrorCode::invalid_argument,
+                "the number of threads is " + std::to_string(threads) + ", expected at most " +
+                    std::to_string(kMostThreads),
                 "0 means every CPU that this process may use");
   }
   state_ = std::make_unique<State>(threads > 0 ? threads : available_cpus());

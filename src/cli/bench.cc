@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kOpsHelp =
     "Columns:\n"
-    "  name      the operation, forward or backward\n"
+    "  name      the operation, and what was run of it\n"
     "  shape     the size of its input\n"
     "  ms        best time of one call\n"
     "  GFLOP/s   useful operations a second; - where counting them says nothing\n"

@@ -77,7 +77,8 @@ TEST_F(Flags, TakeTheWholeRangeOfSeeds) {
   parse({"--seed", "18446744073709551615"});
   EXPECT_EQ(common_.seed, UINT64_MAX);
   EXPECT_EQ(error({"--seed", "18446744073709551616"}),
-            "--seed: expected a whole number of at least 0, found '18446744073709551616'\n"
+            "--seed: expected a whole number from 0 to 18446744073709551615, found "
+            "'18446744073709551616'\n"
             "--seed N: where random numbers start (default 0)");
 }
 

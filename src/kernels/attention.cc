@@ -595,10 +595,14 @@ void backward(const Attention& a, const AttentionGradients& g, int64_t sequence,
   pack_transposed(p.k, a.k_stride, p.keys, a.head_dim, work.keys);
   pack_transposed(p.v, a.v_stride, p.keys, a.head_dim, work.values);
   const int group = a.heads / a.kv_heads;
-  if (!g.accumulate) {
-    const int64_t kv_column = int64_t{kv_head} * a.head_dim;
+  const int64_t kv_column = int64_t{kv_head} * a.head_dim;
+  if (!g.accumulate_k) {
     zero_rows(g.dk + p.first_key * g.dk_stride + kv_column, p.keys, g.dk_stride, a.head_dim);
+  }
+  if (!g.accumulate_v) {
     zero_rows(g.dv + p.first_key * g.dv_stride + kv_column, p.keys, g.dv_stride, a.head_dim);
+  }
+  if (!g.accumulate_q) {
     zero_rows(g.dq + p.first_query * g.dq_stride + group * kv_column, p.queries, g.dq_stride,
               int64_t{group} * a.head_dim);
   }

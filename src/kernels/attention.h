@@ -3,7 +3,8 @@
 // Tiled with an online softmax (Dao et al. 2022): no buffer of [T, T] exists. Forward keeps the
 // log-sum-exp of each row; backward recomputes the probabilities from it. A row's result depends
 // only on its own query and the keys it sees: not on the batch, the tile it falls into, the number
-// of threads, or whether later keys exist (so step by step equals all at once, bit for bit).
+// of threads, or whether later keys exist (so step by step equals all at once, bit for bit), as
+// long as all values are finite.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,7 @@ struct AttentionGradients {
   const float* log_sum_exp = nullptr;
   const float* d_out = nullptr;
   int64_t out_stride = 0, d_out_stride = 0;
-  bool accumulate = false;  // dq, dk, dv are added to instead of written
+  bool accumulate_q = false, accumulate_k = false, accumulate_v = false;  // add instead of write
   float* dq = nullptr;
   float* dk = nullptr;
   float* dv = nullptr;

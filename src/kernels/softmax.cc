@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/softmax.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/math-inl.h"
 #include "kernels/reduce-inl.h"
@@ -39,7 +40,10 @@ void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t cols) {
   const Floats d;
   for (int64_t row = 0; row < rows; ++row, x += cols, y += cols) {
     const auto shift = hn::Set(d, ShiftOf(d, x, cols));
+    // The exponentials keep the arithmetic busy; meanwhile memory can bring the next row.
+    const float* next = row + 1 < rows ? x + cols : x;
     const float sum = Sum(d, cols, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
+      hwy::Prefetch(next + i);
       const auto e = Exp(d, hn::Sub(io.Load(d, x + i), shift));
       io.Store(e, d, y + i);
       total = hn::Add(total, Keep(io, d, e));

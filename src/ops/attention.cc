@@ -85,8 +85,6 @@ void Record::backward(Ctx& ctx) {
   const GradientTarget dq = ctx.tape->target(ctx, *q_gradient);
   const GradientTarget dk = ctx.tape->target(ctx, *k_gradient);
   const GradientTarget dv = ctx.tape->target(ctx, *v_gradient);
-  HEED_CHECK(dq.accumulate == dk.accumulate && dk.accumulate == dv.accumulate,
-             "attention: q, k and v must be used alike");
   const bool t5 = t5_table.gradient != nullptr;
   const int64_t bias_floats = t5 ? problem.heads * distances(problem).stride() : 0;
   const Scratch d_bias(ctx, std::max<int64_t>(bias_floats, 1));
@@ -99,7 +97,9 @@ void Record::backward(Ctx& ctx) {
                                  .d_out = dy.data,
                                  .out_stride = out.stride,
                                  .d_out_stride = dy.stride,
-                                 .accumulate = dq.accumulate,
+                                 .accumulate_q = dq.accumulate,
+                                 .accumulate_k = dk.accumulate,
+                                 .accumulate_v = dv.accumulate,
                                  .dq = dq.value.data,
                                  .dk = dk.value.data,
                                  .dv = dv.value.data,
@@ -109,7 +109,7 @@ void Record::backward(Ctx& ctx) {
                                  .d_bias = t5 ? d_bias.data() : nullptr},
                                 work.data());
   }
-  if (t5) backward_t5(ctx, d_bias.data(), gradient_target(t5_table));
+  if (t5) backward_t5(ctx, d_bias.data(), gradient_target(ctx, t5_table));
 }
 
 kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o) {
@@ -122,27 +122,38 @@ kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o
   a.q_stride = in.q.value.stride, a.k_stride = in.k.value.stride, a.v_stride = in.v.value.stride;
   a.scale = o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<float>(o.head_dim));
   a.soft_cap = o.soft_cap;
-  if (o.window > 0) a.before = o.symmetric ? o.window : o.window - 1;
-  if (o.window > 0 && o.symmetric) a.after = o.window;
+  const int64_t window = std::min(o.window, kernels::kUnlimited);
+  if (window > 0) a.before = o.symmetric ? window : window - 1;
+  if (window > 0 && o.symmetric) a.after = window;
   if (o.causal) a.after = 0;
   if (!o.global_tokens.empty()) a.global_queries = a.global_keys = o.global_tokens.data();
   return a;
 }
 
+void check(const T5Bias& bias, int heads) {
+  const T5Buckets& rule = bias.rule;
+  const int exact = rule.buckets / (rule.bidirectional ? 4 : 2);  // distances with their own bucket
+  HEED_CHECK(exact >= 1 && rule.max_distance > exact, "attention: a T5 rule without buckets");
+  HEED_CHECK(bias.table.value.rows >= rule.buckets && bias.table.value.cols == heads,
+             "attention: the T5 table is not [buckets, heads]");
+}
+
 void check(const AttentionInputs& in, const AttentionOptions& o) {
-  const auto rows_of = [](std::span<const int32_t> offsets) {
-    return offsets.empty() ? 0 : int64_t{offsets.back()};
-  };
   HEED_CHECK(o.heads > 0 && o.kv_heads > 0 && o.heads % o.kv_heads == 0 && o.head_dim > 0,
              "attention: heads must be a multiple of kv_heads");
   HEED_CHECK(in.q.cols() == int64_t{o.heads} * o.head_dim &&
                  in.k.cols() == int64_t{o.kv_heads} * o.head_dim && in.v.cols() == in.k.cols(),
              "attention: widths are not heads × head_dim");
-  HEED_CHECK(in.query_offsets.size() == in.key_offsets.size() && !in.query_offsets.empty(),
+  HEED_CHECK(in.query_offsets.size() == in.key_offsets.size(),
              "attention: queries and keys of different sequences");
-  HEED_CHECK(rows_of(in.query_offsets) == in.q.rows() && rows_of(in.key_offsets) == in.k.rows() &&
-                 in.v.rows() == in.k.rows(),
-             "attention: offsets of another batch");
+  check_offsets(in.query_offsets, in.q.rows());
+  check_offsets(in.key_offsets, in.k.rows());
+  HEED_CHECK(in.v.rows() == in.k.rows(), "attention: a value for each key");
+  HEED_CHECK(o.first_positions.empty() || o.first_positions.size() + 1 == in.query_offsets.size(),
+             "attention: a first position for each sequence");
+  HEED_CHECK(o.window >= 0 && (!o.symmetric || o.window > 0), "attention: a window of nothing");
+  check_dropout(o.dropout);
+  if (o.t5_bias) check(*o.t5_bias, o.heads);
   HEED_CHECK(!(o.causal && o.symmetric), "attention: a causal window is not symmetric");
   HEED_CHECK(!(o.t5_bias && !o.alibi_slopes.empty()), "attention: two kinds of bias");
   HEED_CHECK(o.alibi_slopes.empty() || o.alibi_slopes.size() == static_cast<size_t>(o.heads),
@@ -207,7 +218,7 @@ Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
     Record record{y.gradient, in.q.gradient, in.k.gradient, in.v.gradient, problem, y.value, lse};
     if (o.t5_bias) record.t5_table = o.t5_bias->table, record.t5_rule = o.t5_bias->rule;
     ctx.tape->record(y.gradient, record);
-    y.value_kept = true;  // backward needs Σ dO ∘ O
+    for (const Var& kept : {in.q, in.k, in.v, y}) keep_value(kept);  // y for Σ dO ∘ O
   }
   return y;
 }

@@ -6,6 +6,9 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+
+#include "base/check.h"
 
 namespace heed {
 
@@ -21,5 +24,12 @@ struct Batch {
     return offsets.empty() ? 0 : static_cast<int64_t>(offsets.size()) - 1;
   }
 };
+
+// Sequences end to end: from row 0 to the last, none of negative length.
+inline void check_offsets(std::span<const int32_t> offsets, int64_t rows) {
+  bool fine = !offsets.empty() && offsets.front() == 0 && offsets.back() == rows;
+  for (size_t s = 1; s < offsets.size(); ++s) fine = fine && offsets[s - 1] <= offsets[s];
+  HEED_CHECK(fine, "the offsets are not those of a batch of " + std::to_string(rows) + " rows");
+}
 
 }  // namespace heed

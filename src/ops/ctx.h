@@ -14,7 +14,7 @@ namespace heed {
 
 // One forward (and backward) of a model. With a measuring arena nothing is computed: the ops
 // allocate and record as always, parallel() and gemm() do nothing, and the arena's peak is what
-// the real run will need.
+// the real run on the same pool will need.
 struct Ctx {
   ThreadPool& pool;
   Arena& arena;
@@ -42,7 +42,7 @@ struct Ctx {
 
   // The output of an op that works in place: the memory of x, or its own where x must be kept.
   Var in_place(const Var& x) {
-    return x.value_kept ? activation(x.rows(), x.cols()) : with_gradient(x.value);
+    return value_is_kept(x) ? activation(x.rows(), x.cols()) : with_gradient(x.value);
   }
 
   // body(begin, end) over [0, n) on all threads; see ThreadPool::parallel_for.
@@ -84,6 +84,9 @@ class Scratch {
   int buffer_ = -1;
   float* data_ = nullptr;
 };
+
+// A probability of dropping, as every op that drops takes it.
+inline void check_dropout(float p) { HEED_CHECK(p >= 0 && p < 1, "dropout is not in [0, 1)"); }
 
 // Elements a thread takes at least, for element-wise work: below this, waking one costs more.
 inline constexpr int64_t kElementGrain = 16384;

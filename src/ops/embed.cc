@@ -20,7 +20,10 @@ struct Tables {
   std::array<Table, 3> list;
   size_t count = 0;
 
-  void add(const Table& table) { list[count++] = table; }
+  void add(const Table& table) {
+    HEED_CHECK(table.weight.value.contiguous(), "embed: a strided table");
+    list[count++] = table;
+  }
 };
 
 struct Record {
@@ -73,6 +76,7 @@ void Record::backward(Ctx& ctx) {
 
 Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
   const int64_t rows = batch.rows(), width = e.tokens.value.cols;
+  check_dropout(e.dropout);
   Tables tables;
   check_ids(batch.tokens, e.tokens.value.rows, 0, "token id");
   tables.add({e.tokens, batch.tokens.data(), e.scale});

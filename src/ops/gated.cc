@@ -51,6 +51,8 @@ Var gated(Ctx& ctx, Var gate, Var up, Activation activation) {
     HEED_CHECK(gate.gradient && up.gradient, "gated: an input without a gradient");
     ctx.tape->record(y.gradient, Record{y.gradient, gate.gradient, up.gradient, activation,
                                         gate.value, up.value});
+    keep_value(gate);
+    keep_value(up);
   }
   return y;
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ops/torch_transformer.h"
@@ -15,7 +16,9 @@ double relative_difference(std::span<const float> a, std::span<const float> b) {
   EXPECT_EQ(a.size(), b.size());
   double difference = 0, largest = 0;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference = std::max(difference, std::abs(double{a[i]} - b[i]));
+    const double here = std::abs(double{a[i]} - b[i]);
+    if (std::isnan(here)) return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, here);
     largest = std::max(largest, std::abs(double{b[i]}));
   }
   return difference / largest;

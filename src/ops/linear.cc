@@ -40,7 +40,7 @@ void Record::backward(Ctx& ctx) {
     });
   }
   if (layer.bias && layer.bias.gradient) {
-    const GradientTarget db = gradient_target(layer.bias);
+    const GradientTarget db = gradient_target(ctx, layer.bias);
     ctx.parallel(dz.cols, 64, [&](int64_t begin, int64_t end) {
       kernels::column_sum({.x = dz.data + begin,
                            .stride = dz.stride,
@@ -51,7 +51,7 @@ void Record::backward(Ctx& ctx) {
     });
   }
   if (layer.weight.gradient) {
-    const GradientTarget dw = gradient_target(layer.weight);
+    const GradientTarget dw = gradient_target(ctx, layer.weight);
     const bool out_in = layer.layout == LinearLayout::out_in;
     const ConstMat left = out_in ? ConstMat(dz) : x, right = out_in ? x : ConstMat(dz);
     ctx.gemm({.transpose_a = true,
@@ -87,6 +87,8 @@ void Record::backward(Ctx& ctx) {
 
 Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation) {
   HEED_CHECK(x.cols() == layer.in(), "linear: the input's width is not the weight's");
+  HEED_CHECK(!layer.bias || layer.bias.value.cols == layer.out(),
+             "linear: a bias of another width");
   const int64_t rows = x.rows(), out = layer.out();
   Var y = ctx.activation(rows, out);
   // The product goes straight to y; only an activation whose derivative needs its input keeps that.
@@ -106,7 +108,8 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation) {
   }
   if (ctx.tape) {
     ctx.tape->record(y.gradient, Record{y.gradient, x.gradient, layer, activation, x.value, sum});
-    y.value_kept = activation != Activation::none && !keep_sum;
+    keep_value(x);
+    if (activation != Activation::none && !keep_sum) keep_value(y);
   }
   return y;
 }

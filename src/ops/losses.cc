@@ -40,6 +40,7 @@ double sum_over_rows(Ctx& ctx, const Var& x, const RowLoss& row_loss) {
 
 LossSum cross_entropy(Ctx& ctx, Var logits, std::span<const int32_t> labels,
                       const CrossEntropyOptions& options) {
+  check_options(options);
   const int64_t counted = check_labels(labels, logits.rows(), logits.cols());
   const int64_t classes = logits.cols();
   const bool backward = ctx.tape && logits.gradient;

@@ -53,8 +53,9 @@ void Record::backward_rows(int64_t first, int64_t rows, ConstMat dy, const Gradi
 // dx as the kernels state it. dγ and dβ are summed chunk by chunk of rows, then over the chunks.
 void Record::backward(Ctx& ctx) {
   const Mat dy = ctx.tape->arrived(ctx, *out);
-  HEED_CHECK(in, "norm: an input without a gradient");
-  const GradientTarget dx = ctx.tape->target(ctx, *in);
+  const Scratch unwanted(ctx, in ? 1 : x.size());  // the kernels always make dx
+  const GradientTarget dx =
+      in ? ctx.tape->target(ctx, *in) : GradientTarget{Mat(unwanted.data(), x.rows, x.cols)};
   const int64_t chunks = (x.rows + kChunkRows - 1) / kChunkRows, width = x.cols;
   const bool has_beta = static_cast<bool>(norm.beta);
   const int64_t sums = has_beta ? 2 : 1;
@@ -70,7 +71,7 @@ void Record::backward(Ctx& ctx) {
   });
   const auto sum_chunks = [&](const Weight& weight, int64_t column) {
     if (!weight.gradient) return;
-    const GradientTarget target = gradient_target(weight);
+    const GradientTarget target = gradient_target(ctx, weight);
     if (ctx.measuring()) return;
     kernels::column_sum({.x = partial.data() + column,
                          .stride = sums * width,
@@ -88,6 +89,8 @@ void Record::backward(Ctx& ctx) {
 Var norm(Ctx& ctx, Var x, const Norm& norm) {
   HEED_CHECK(x.value.contiguous(), "norm: a strided input");
   HEED_CHECK(norm.gamma.value.cols == x.cols(), "norm: gamma of another width");
+  HEED_CHECK(!norm.beta || (norm.kind == NormKind::layer_norm && norm.beta.value.cols == x.cols()),
+             "norm: beta of another width, or with an RMS norm");
   const int64_t rows = x.rows(), width = x.cols();
   const bool layer = norm.kind == NormKind::layer_norm;
   Var y = ctx.activation(rows, width);
@@ -117,6 +120,7 @@ Var norm(Ctx& ctx, Var x, const Norm& norm) {
   });
   if (ctx.tape) {
     ctx.tape->record(y.gradient, Record{y.gradient, x.gradient, norm, x.value, mean, rstd});
+    keep_value(x);
   }
   return y;
 }

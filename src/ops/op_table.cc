@@ -15,13 +15,18 @@ constexpr int64_t kDistinctNumbers = 65521;
 
 constexpr uint32_t kWeightStream = 100, kSeedStream = 200;
 
-// Copies an input's gradient out before the tape forgets it. Recorded first, so it runs last.
+// Copies an input's gradient out before the tape forgets it. Recorded first, so it runs last. What
+// nobody has written is zero; what was half written shows as NaN.
 struct KeepGradient {
   Gradient* gradient;
   Mat to;
 
   void backward(Ctx& ctx) {
-    if (!gradient->written || ctx.measuring()) return;
+    if (ctx.measuring()) return;
+    if (!gradient->written) {
+      std::fill_n(to.data, to.size(), 0.0f);
+      return;
+    }
     const Mat from = ctx.tape->arrived(ctx, *gradient);
     for (int64_t r = 0; r < to.rows; ++r) std::copy_n(from.row(r), to.cols, to.row(r));
   }
@@ -434,6 +439,8 @@ void add_losses(Table& table) {
     }
   }
   table.push_back(vocabulary_cross_entropy_case({.rows = 1, .width = 4, .vocabulary = 2}));
+  table.push_back(  // nothing was masked in this batch
+      vocabulary_cross_entropy_case({.rows = 0, .width = 4, .vocabulary = 5, .bias = true}));
   table.push_back(
       vocabulary_cross_entropy_case({.rows = 9,
                                      .width = 12,

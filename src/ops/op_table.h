@@ -10,6 +10,7 @@
 // A new op, or option of one, is a factory in op_cases.h and lines in the lists of op_table.cc.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -118,9 +119,14 @@ class OpRun {
 
   std::span<Mat> inputs() { return inputs_; }
   std::span<Mat> weights() { return weights_; }
-  // After Tape::backward; NaN where nothing was written.
+  // After Tape::backward: zero when no op claims to have written it, and NaN where one that does
+  // left a gap.
   std::span<const Mat> input_gradients() const { return input_gradients_; }
-  Mat weight_gradient(size_t i) const { return weight_gradients_[i].value; }
+  Mat weight_gradient(size_t i) const {
+    const WeightGradient& gradient = weight_gradients_[i];
+    if (!gradient.written) std::fill_n(gradient.value.data, gradient.value.size(), 0.0f);
+    return gradient.value;
+  }
 
  private:
   Mat fill(Arena& memory, const Operand& operand, uint32_t stream) const;

@@ -58,15 +58,6 @@ std::vector<float> copy_of(ConstMat m) {
   return values;
 }
 
-// What nobody wrote is NaN from OpRun; an unwritten gradient means zero.
-std::vector<float> gradient_of(ConstMat m) {
-  std::vector<float> values = copy_of(m);
-  if (std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v); })) {
-    std::fill(values.begin(), values.end(), 0.0f);
-  }
-  return values;
-}
-
 // Forward and, with a tape, backward. Returns the results that the arena still holds.
 std::vector<OpResult> step(OpRun& run, Ctx& ctx, int times) {
   std::vector<OpResult> results = run.forward(ctx, times);
@@ -116,10 +107,10 @@ Numbers compute(OpRun& run, const RunOptions& options) {
   for (const OpResult& result : results) run.seed(ctx, result);
   tape.backward(ctx);
   for (const Mat& gradient : run.input_gradients()) {
-    numbers.gradients.push_back(gradient_of(gradient));
+    numbers.gradients.push_back(copy_of(gradient));
   }
   for (size_t i = 0; i < run.weights().size(); ++i) {
-    numbers.gradients.push_back(gradient_of(run.weight_gradient(i)));
+    numbers.gradients.push_back(copy_of(run.weight_gradient(i)));
   }
   return numbers;
 }
@@ -149,16 +140,16 @@ void expect_same_bits(const Numbers& a, const Numbers& b, const std::string& wha
 }
 
 // |actual - expected| as a share of the largest expected number. `at` says where.
-struct Error {
+struct Deviation {
   double share = 0;
   size_t at = 0;
   double actual = 0, expected = 0;
 };
 
 // largest: of the whole tensor, where only some of its elements are compared.
-Error largest_error(const std::vector<float>& actual, const std::vector<double>& expected,
-                    double largest) {
-  Error error;
+Deviation largest_error(const std::vector<float>& actual, const std::vector<double>& expected,
+                        double largest) {
+  Deviation error;
   for (size_t i = 0; i < expected.size(); ++i) {
     double difference = std::abs(actual[i] - expected[i]);
     if (std::isnan(difference)) difference = std::numeric_limits<double>::infinity();
@@ -175,7 +166,7 @@ double largest_of(const std::vector<double>& values) {
   return largest;
 }
 
-void expect_close(const Error& error, double tolerance, const std::string& what) {
+void expect_close(const Deviation& error, double tolerance, const std::string& what) {
   EXPECT_LE(error.share, tolerance) << what << ", element " << error.at << ": " << error.actual
                                     << ", expected " << error.expected;
 }
@@ -220,7 +211,7 @@ TEST_P(OpTable, MatchesTheDoubleReference) {
       ASSERT_EQ(numbers.outputs.size(), expected.size());
       for (size_t i = 0; i < expected.size(); ++i) {
         ASSERT_EQ(numbers.outputs[i].size(), expected[i].values.size());
-        const Error error =
+        const Deviation error =
             largest_error(numbers.outputs[i], expected[i].values, largest_of(expected[i].values));
         worst = std::max(worst, error.share);
         expect_close(error, op.tolerance, mode + ", output " + std::to_string(i));
@@ -304,7 +295,7 @@ void expect_gradient(const OpCase& op, Differences& differences, const std::vect
   }
   double largest = op.smallest_gradient, along = 0, square = 0;
   for (const float value : gradient) largest = std::max(largest, std::abs(double{value}));
-  const Error error = largest_error(actual, expected, std::max(largest, largest_of(expected)));
+  const Deviation error = largest_error(actual, expected, std::max(largest, largest_of(expected)));
   expect_close(error, op.gradient_tolerance, "sampled elements");
 
   std::vector<double> direction;

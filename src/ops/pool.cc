@@ -52,7 +52,7 @@ struct Record {
 }  // namespace
 
 Var pool(Ctx& ctx, Var x, std::span<const int32_t> offsets, Pooling pooling) {
-  HEED_CHECK(!offsets.empty() && offsets.back() == x.rows(), "pool: offsets of another batch");
+  check_offsets(offsets, x.rows());
   const auto sequences = static_cast<int64_t>(offsets.size()) - 1;
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
     HEED_CHECK(offsets[s] < offsets[s + 1], "pool: an empty sequence");
@@ -69,7 +69,7 @@ Var pool(Ctx& ctx, Var x, std::span<const int32_t> offsets, Pooling pooling) {
       kernels::scale(1.0f / count, y.value.row(s), y.value.row(s), y.cols());
     }
   });
-  if (x.gradient) {
+  if (ctx.tape && x.gradient) {
     ctx.tape->record(y.gradient, Record{y.gradient, x.gradient, offsets.data(), pooling});
   }
   return y;

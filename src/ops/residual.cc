@@ -51,6 +51,7 @@ struct DropoutRecord {
 Var residual_add(Ctx& ctx, Var x, Var branch, float p) {
   HEED_CHECK(x.rows() == branch.rows() && x.cols() == branch.cols(), "residual_add: shapes differ");
   HEED_CHECK(x.value.contiguous() && branch.value.contiguous(), "residual_add: a strided input");
+  check_dropout(p);
   Var y = ctx.in_place(branch);
   const bool drops = ctx.tape && p > 0;
   const kernels::Dropout drop{drops ? ctx.next_site() : RandomKey{}, drops ? p : 0};
@@ -71,7 +72,8 @@ Var residual_add(Ctx& ctx, Var x, Var branch, float p) {
 }
 
 Var dropout(Ctx& ctx, Var x, float p) {
-  if (!ctx.tape || p <= 0) return x;
+  check_dropout(p);
+  if (!ctx.tape || p == 0) return x;
   HEED_CHECK(x.value.contiguous(), "dropout: a strided input");
   const kernels::Dropout drop{ctx.next_site(), p};
   Var y = ctx.in_place(x);

@@ -56,9 +56,9 @@ Var rope(Ctx& ctx, Var x, const RopeTable& table, const RopeShape& shape) {
   HEED_CHECK(x.cols() == int64_t{shape.heads} * shape.head_dim, "rope: width is not heads × dim");
   HEED_CHECK(table.cos.rows == x.rows() && 2 * table.cos.cols <= shape.head_dim,
              "rope: a table for other rows");
-  if (x.value_kept) x = scale(ctx, x, 1);  // turn a copy
+  if (value_is_kept(x)) x = scale(ctx, x, 1);  // turn a copy
   turn(ctx, x.value, table, shape, false);
-  if (x.gradient) ctx.tape->record(nullptr, Record{x.gradient, table, shape});
+  if (ctx.tape && x.gradient) ctx.tape->record(nullptr, Record{x.gradient, table, shape});
   return x;
 }
 

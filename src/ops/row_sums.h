@@ -27,6 +27,11 @@ inline int64_t check_labels(std::span<const int32_t> labels, int64_t rows, int64
   return counted;
 }
 
+inline void check_options(const CrossEntropyOptions& o) {
+  HEED_CHECK(o.label_smoothing >= 0 && o.label_smoothing < 1, "label_smoothing is not in [0, 1)");
+  HEED_CHECK(o.soft_cap >= 0, "a negative soft_cap");
+}
+
 inline double row_sum(const float* values, int64_t rows) {
   double sum = 0;
   for (int64_t r = 0; r < rows; ++r) sum += values[r];

@@ -19,6 +19,14 @@ std::atomic<int64_t> allocations{0};
   if (void* p = std::malloc(bytes)) return p;
   throw std::bad_alloc();
 }
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
+  ++allocations;
+  const auto align = static_cast<size_t>(alignment);
+  if (void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 

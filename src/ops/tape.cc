@@ -1,6 +1,7 @@
 #include "ops/tape.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/elementwise.h"
@@ -33,6 +34,8 @@ Gradient* Tape::gradient(int64_t rows, int64_t cols) {
 }
 
 int Tape::take_buffer(Arena& arena, int64_t floats) {
+  HEED_CHECK(buffers_.empty() || arena.used_bytes() >= buffers_.back().arena_end,
+             "the arena was rewound, or another one is used, before the tape was cleared");
   int best = -1;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
@@ -43,7 +46,8 @@ int Tape::take_buffer(Arena& arena, int64_t floats) {
   }
   if (best < 0) {
     best = static_cast<int>(buffers_.size());
-    buffers_.push_back({arena.allocate<float>(static_cast<size_t>(floats)), floats, false});
+    float* data = arena.allocate<float>(static_cast<size_t>(floats));
+    buffers_.push_back({data, floats, false, arena.used_bytes()});
   }
   buffers_[static_cast<size_t>(best)].in_use = true;
   return best;
@@ -90,6 +94,10 @@ void Tape::pass(Ctx& ctx, Gradient& out, Gradient& input) {
 }
 
 void Tape::backward(Ctx& ctx) {
+  const struct ClearAtEnd {
+    Tape& tape;
+    ~ClearAtEnd() { tape.clear(); }
+  } clear_at_end{*this};
   for (size_t i = nodes_.size(); i-- > 0;) {
     const Node node = nodes_[i];
     if (node.out && !node.out->written) continue;  // nothing downstream depended on it
@@ -98,7 +106,6 @@ void Tape::backward(Ctx& ctx) {
       give_buffer(std::exchange(node.out->buffer, -1));
     }
   }
-  clear();
 }
 
 void Tape::clear() {

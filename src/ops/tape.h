@@ -27,18 +27,29 @@ struct Gradient {
   Gradient* whole = nullptr;  // a slice shares the buffer of the matrix it was split from …
   int64_t first_column = 0;   // … from this column
   bool written = false;
+  bool value_kept = false;  // a backward will read the value again, see keep_value()
 };
 
 // An activation: its value and, in training, where its gradient goes.
 struct Var {
   Mat value;
   Gradient* gradient = nullptr;
-  // The producer's backward will read the value again (ReLU's does), so it must not be overwritten.
-  bool value_kept = false;
+  bool value_kept = false;  // the caller still needs the value: no op may work in its place
 
   int64_t rows() const { return value.rows; }
   int64_t cols() const { return value.cols; }
 };
+
+// An op that reads a value again in its backward (its input's, or its output's as ReLU does) says
+// so here, and later ops do not overwrite it.
+inline void keep_value(const Var& x) {
+  if (x.gradient) (x.gradient->whole ? x.gradient->whole : x.gradient)->value_kept = true;
+}
+inline bool value_is_kept(const Var& x) {
+  if (!x.gradient) return x.value_kept;
+  const Gradient& owner = x.gradient->whole ? *x.gradient->whole : *x.gradient;
+  return x.value_kept || owner.value_kept;
+}
 
 // Where a backward puts the gradient of an input: written the first time, added to after that.
 struct GradientTarget {
@@ -66,9 +77,10 @@ class Tape {
                       [](void* saved, Ctx& ctx) { static_cast<Record*>(saved)->backward(ctx); }});
   }
 
-  // Runs all records in reverse order and then forgets them.
+  // Runs all records in reverse order and then forgets them, also when one throws.
   void backward(Ctx& ctx);
-  // Forgets everything. The arena may be rewound after this, and not before.
+  // Forgets everything. The arena may be rewound after this, and not before; so also call it when
+  // a forward has thrown. (A tape that finds its arena rewound under it throws `internal`.)
   void clear();
 
   // For records. The gradient that has arrived at an output (slices: that part of it).
@@ -94,6 +106,7 @@ class Tape {
     float* data;
     int64_t floats;
     bool in_use;
+    size_t arena_end;  // of the arena, when the buffer was its newest
   };
 
   // Records are tiny next to activations, and are needed even when the arena only measures, so

@@ -110,11 +110,72 @@ TEST_F(TapeTest, AnInPlaceOpLeavesWhatBackwardNeeds) {
   const float one = 1;
   const Weight w{ConstMat(&one, 1, 1)};
   const Var y = linear(ctx_, input(4, 1), {w}, Activation::relu);
-  ASSERT_TRUE(y.value_kept);
+  ASSERT_TRUE(value_is_kept(y));
   const Var z = scale(ctx_, y, 3);
   EXPECT_NE(z.value.data, y.value.data);
   EXPECT_EQ(y.value.data[0], 1);
   EXPECT_EQ(z.value.data[0], 3);
+}
+
+// An input that an earlier consumer will read again in its backward is not overwritten either.
+TEST_F(TapeTest, AnInPlaceOpLeavesWhatAnEarlierConsumerNeeds) {
+  const float one = 1;
+  const Weight w{ConstMat(&one, 1, 1)};
+  const Var h = input(4, 1);
+  linear(ctx_, h, {w});
+  EXPECT_NE(scale(ctx_, h, 2).value.data, h.value.data);
+  EXPECT_EQ(h.value.data[0], 1);
+}
+
+// A step that runs out of memory anywhere, and the next one on the same tape and arena.
+TEST_F(TapeTest, CanBeUsedAgainAfterAFailedStep) {
+  std::vector<float> weight(64 * 64, 0.01f), gradient(64 * 64);
+  WeightGradient slot{Mat(gradient.data(), 64, 64)};
+  const Linear layer{{ConstMat(weight.data(), 64, 64), &slot}};
+  const auto step = [&](Ctx& ctx) {
+    slot.written = false;
+    Var x = ctx.activation(32, 64);
+    if (!ctx.measuring()) std::fill_n(x.value.data, x.value.size(), 0.5f);
+    const std::vector<int32_t> labels(32, 3);
+    const Var y = linear(ctx, linear(ctx, x, layer, Activation::gelu), layer);
+    vocabulary_cross_entropy(ctx, y, layer, labels, {});
+    ctx.tape->backward(ctx);
+  };
+  step(ctx_);
+  const std::vector<float> expected = gradient;
+  Arena plan = Arena::measuring();
+  Tape tape;
+  Ctx planning{pool_, plan, &tape};
+  step(planning);
+  for (size_t bytes = 64; bytes < plan.peak_bytes(); bytes += plan.peak_bytes() / 40) {
+    Arena small(bytes);
+    Ctx failing{pool_, small, &tape};
+    EXPECT_THROW(step(failing), Error);
+    tape.clear();
+    Arena enough(plan.peak_bytes());
+    Ctx fine{pool_, enough, &tape};
+    step(fine);
+    EXPECT_EQ(gradient, expected) << "after failing in " << bytes << " bytes";
+  }
+}
+
+TEST_F(TapeTest, SaysSoWhenItsArenaWasRewoundUnderIt) {
+  const Arena::Mark mark = arena_.mark();
+  const Var x = input(4, 4);
+  seed(x, 1);
+  arena_.rewind(mark);
+  EXPECT_THROW(tape_.take_buffer(arena_, 16), Error);
+  tape_.clear();
+  EXPECT_NO_THROW(tape_.take_buffer(arena_, 16));
+}
+
+// Activations made with a tape may go into a context that has none.
+TEST_F(TapeTest, WhatWasTrainedCanBeUsedInInference) {
+  const Var x = input(2, 4);
+  Ctx inference{pool_, arena_};
+  EXPECT_NO_THROW(scale(inference, x, 2));
+  const int32_t rows[] = {1};
+  EXPECT_NO_THROW(take_rows(inference, x, rows));
 }
 
 TEST(Inference, RecordsNothingAndWorksInPlace) {

@@ -109,7 +109,7 @@ std::array<Var, n> split(Ctx& ctx, Var x, const std::array<int64_t, n>& widths) 
   for (size_t i = 0; i < n; ++i) {
     slices[i].value = x.value.columns(column, widths[i]);
     slices[i].value_kept = x.value_kept;
-    if (x.gradient) {
+    if (ctx.tape && x.gradient) {
       Gradient* g = ctx.tape->gradient(x.rows(), widths[i]);
       g->whole = x.gradient, g->first_column = column;
       slices[i].gradient = record.slices[i] = g;
@@ -117,7 +117,7 @@ std::array<Var, n> split(Ctx& ctx, Var x, const std::array<int64_t, n>& widths) 
     column += widths[i];
   }
   HEED_CHECK(column == x.cols(), "split: the widths do not add up");
-  if (x.gradient) ctx.tape->record(nullptr, record);
+  if (ctx.tape && x.gradient) ctx.tape->record(nullptr, record);
   return slices;
 }
 template std::array<Var, 2> split(Ctx&, Var, const std::array<int64_t, 2>&);
@@ -130,7 +130,8 @@ Var scale(Ctx& ctx, Var x, float factor) {
       kernels::scale(factor, x.value.row(r), y.value.row(r), y.cols());
     }
   });
-  if (x.gradient) ctx.tape->record(y.gradient, ScaleRecord{y.gradient, x.gradient, factor});
+  if (ctx.tape && x.gradient)
+    ctx.tape->record(y.gradient, ScaleRecord{y.gradient, x.gradient, factor});
   return y;
 }
 
@@ -142,7 +143,7 @@ Var take_rows(Ctx& ctx, Var x, std::span<const int32_t> indices) {
       std::copy_n(x.value.row(indices[static_cast<size_t>(r)]), y.cols(), y.value.row(r));
     }
   });
-  if (x.gradient) {
+  if (ctx.tape && x.gradient) {
     ctx.tape->record(y.gradient, TakeRowsRecord{y.gradient, x.gradient, indices.data()});
   }
   return y;

@@ -54,8 +54,8 @@ struct Targets {
   Targets(Ctx& ctx, const Var& x, const Linear& output) {
     if (!ctx.tape) return;
     if (x.gradient) dx = ctx.tape->target(ctx, *x.gradient);
-    if (output.weight.gradient) dw = gradient_target(output.weight);
-    if (output.bias && output.bias.gradient) db = gradient_target(output.bias);
+    if (output.weight.gradient) dw = gradient_target(ctx, output.weight);
+    if (output.bias && output.bias.gradient) db = gradient_target(ctx, output.bias);
   }
 };
 
@@ -112,6 +112,9 @@ void tile_backward(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat
 template <class RowLoss>
 double sum_over_tiles(Ctx& ctx, const Var& x, const Linear& output, const RowLoss& row_loss) {
   HEED_CHECK(x.cols() == output.in(), "loss: the input's width is not the output matrix's");
+  HEED_CHECK(!output.bias || output.bias.value.cols == output.out(),
+             "loss: a bias of another width than the vocabulary");
+  if (x.rows() == 0) return 0;  // nothing contributes, so no gradient may count as written
   const int64_t rows = x.rows(), vocabulary = output.out();
   const int64_t height = tile_rows(rows, vocabulary);
   Targets targets(ctx, x, output);
@@ -131,6 +134,7 @@ double sum_over_tiles(Ctx& ctx, const Var& x, const Linear& output, const RowLos
 LossSum vocabulary_cross_entropy(Ctx& ctx, Var x, const Linear& output,
                                  std::span<const int32_t> labels,
                                  const CrossEntropyOptions& options) {
+  check_options(options);
   const int64_t counted = check_labels(labels, x.rows(), output.out());
   const double sum = sum_over_tiles(ctx, x, output, [&](RowSpan tile, Mat logits, float* losses) {
     ctx.parallel(tile.rows(), 1, [&](int64_t begin, int64_t end) {
@@ -153,6 +157,7 @@ LossSum vocabulary_kl_divergence(Ctx& ctx, Var x, const Linear& output, const Te
                                  const DistillationOptions& options) {
   HEED_CHECK(teacher.x.rows == x.rows() && teacher.output.out() == output.out(),
              "distillation: teacher and student differ in rows or vocabulary");
+  HEED_CHECK(teacher.x.cols == teacher.output.in(), "distillation: the teacher's widths differ");
   const int64_t height = tile_rows(x.rows(), output.out());
   const Scratch buffer(ctx, height * output.out());
   const double sum = sum_over_tiles(ctx, x, output, [&](RowSpan tile, Mat logits, float* losses) {

@@ -2,21 +2,23 @@
 #pragma once
 
 #include <algorithm>
-#include <utility>
 
 #include "ops/ctx.h"
 #include "ops/weight.h"
 
 namespace heed {
 
-// To be written when it is the first contribution of the step, added to otherwise.
-inline GradientTarget gradient_target(const Weight& weight) {
-  return {weight.gradient->value, std::exchange(weight.gradient->written, true)};
+// To be written when it is the first contribution of the step, added to otherwise. A measuring run
+// contributes nothing.
+inline GradientTarget gradient_target(const Ctx& ctx, const Weight& weight) {
+  const bool written = weight.gradient->written;
+  if (!ctx.measuring()) weight.gradient->written = true;
+  return {weight.gradient->value, written};
 }
 
 // To be added to in any case: zero before the first contribution. For sparse additions.
 inline Mat zeroed_gradient(Ctx& ctx, const Weight& weight) {
-  const GradientTarget target = gradient_target(weight);
+  const GradientTarget target = gradient_target(ctx, weight);
   if (!target.accumulate) {
     ctx.parallel(target.value.rows, row_grain(target.value.cols), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
