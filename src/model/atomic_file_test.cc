@@ -1,0 +1,105 @@
+#include "model/atomic_file.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <utility>
+
+#include "model/file_testing.h"
+
+namespace heed {
+namespace {
+
+using testing::ElementsAre;
+
+using AtomicFileTest = FolderTest;
+
+TEST_F(AtomicFileTest, AppearsWhenCommitted) {
+  AtomicFile file(path("a"));
+  file.write("one ");
+  AtomicFile same(std::move(file));
+  same.write("two");
+  EXPECT_FALSE(std::filesystem::exists(path("a")));
+  same.commit();
+  EXPECT_EQ(read_text(path("a")), "one two");
+  EXPECT_THAT(file_names(), ElementsAre("a"));
+}
+
+TEST_F(AtomicFileTest, ReplacesAsAWhole) {
+  write("a", "old");
+  {
+    AtomicFile file(path("a"));
+    file.write("new");
+    EXPECT_EQ(read_text(path("a")), "old");
+  }  // not committed
+  EXPECT_EQ(read_text(path("a")), "old");
+  EXPECT_THAT(file_names(), ElementsAre("a"));
+  AtomicFile file(path("a"));
+  file.write("new");
+  file.commit();
+  EXPECT_EQ(read_text(path("a")), "new");
+}
+
+TEST_F(AtomicFileTest, RemovesWhatAKilledWriterLeft) {
+  write("a.partial", "half of someth");
+  AtomicFile file(path("a"));
+  file.write("all");
+  file.commit();
+  EXPECT_EQ(read_text(path("a")), "all");
+  EXPECT_THAT(file_names(), ElementsAre("a"));
+}
+
+TEST_F(AtomicFileTest, DoesNotFollowALinkLeftInItsWay) {
+  write("victim", "precious");
+  std::filesystem::create_symlink(path("victim"), path("a.partial"));
+  AtomicFile file(path("a"));
+  file.write("all");
+  file.commit();
+  EXPECT_EQ(read_text(path("victim")), "precious");
+}
+
+TEST_F(AtomicFileTest, SaysWhyItCannotBeCreated) {
+  expect_error(ErrorCode::not_found, "a: cannot be created: No such file or directory",
+               [&] { AtomicFile file(path("missing/a")); });
+  write("plain", "");
+  expect_error(ErrorCode::invalid_argument, "a: cannot be created: Not a directory",
+               [&] { AtomicFile file(path("plain/a")); });
+}
+
+TEST_F(AtomicFileTest, AFolderThatMayNotBeWritten) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+  std::filesystem::permissions(
+      folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  expect_error(ErrorCode::invalid_argument, "cannot be created: Permission denied",
+               [&] { AtomicFile file(path("a")); });
+}
+
+TEST_F(AtomicFileTest, AFullDiskLeavesTheOldFile) {
+  write("a", "old");
+  // A limit on the size of files stands for the disk: the kernel refuses to write on.
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old_limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  rlimit limit = old_limit;
+  limit.rlim_cur = 1000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::string message;
+  ErrorCode code = ErrorCode::internal;
+  try {
+    AtomicFile file(path("a"));
+    file.write(std::string(2000, 'x'));
+    file.commit();
+  } catch (const Error& error) {
+    code = error.code();
+    message = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &old_limit);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(code, ErrorCode::out_of_memory);
+  EXPECT_THAT(message, testing::HasSubstr("a: cannot be written: File too large"));
+  EXPECT_EQ(read_text(path("a")), "old");
+  EXPECT_THAT(file_names(), ElementsAre("a"));
+}
+
+}  // namespace
+}  // namespace heed
