@@ -1,0 +1,70 @@
+// make_seeds FOLDER: writes small well-formed files for the fuzzers to start from, to FOLDER/NAME/.
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heed/error.h"
+#include "model/safetensors.h"
+#include "model/torch_testing.h"
+
+namespace heed {
+namespace {
+
+void write_file(const std::filesystem::path& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+void make_safetensors_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::vector<float> floats = {1, 2, 3, 4, 5, 6};
+  const auto bytes = std::as_bytes(std::span(floats));
+  const TensorView weight{"encoder.weight", DType::f32, {2, 3}, bytes};
+  const TensorView half{"half", DType::bf16, {4}, bytes.first(8)};
+  const TensorView empty{"empty", DType::i64, {0, 3}, {}};
+  const TensorView scalar{"scalar", DType::f64, {}, bytes.first(8)};
+  write_safetensors(folder / "none", {});
+  write_safetensors(folder / "one", std::vector{weight});
+  write_safetensors(folder / "four", std::vector{weight, half, empty, scalar}, {{"step", "1"}});
+}
+
+void make_torch_file_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string floats = pickled::storage("FloatStorage", "0", 6);
+  const std::string halves = pickled::storage("HalfStorage", "1", 2);
+  const std::string pickle = pickled::program(pickled::state_dict(
+      {pickled::text("plain"), pickled::tensor(floats, 0, {2, 3}, {3, 1}),
+       pickled::text("transposed"), pickled::parameter(pickled::tensor(floats, 0, {3, 2}, {1, 3})),
+       pickled::text("half"), pickled::tensor(halves, 1, {1}, {1})}));
+  const std::vector<std::string> storages = {std::string(24, 'x'), "four"};
+  write_file(folder / "pickle", pickle);
+  // Every other instruction: numbers, the memo, lists, dictionaries.
+  using namespace std::string_literals;
+  write_file(folder / "values",
+             pickled::program("](K\1q\0M\1\1r\1\0\0\0J\1\1\1\1\x8a\3abcNh\0j\1\0\0\0\x88\x89"
+                              "G\1\2\3\4\5\6\7\x10}K\1K\2sK\3K\4\x85K\5\x86N\x87Qe)a"s));
+  write_file(folder / "zip", make_torch_file(pickle, storages));
+  write_file(folder / "zip64", make_torch_file(pickle, storages, true));
+}
+
+}  // namespace
+}  // namespace heed
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: make_seeds FOLDER\n");
+    return 2;
+  }
+  try {
+    const std::filesystem::path folder = argv[1];
+    heed::make_safetensors_seeds(folder / "safetensors");
+    heed::make_torch_file_seeds(folder / "torch_file");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

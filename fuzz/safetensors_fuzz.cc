@@ -1,0 +1,20 @@
+// Any bytes as a safetensors file: an Error that is no bug of ours, or tensors that can be read and
+// written again.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fuzz_tensors.h"
+#include "heed/error.h"
+#include "model/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  try {
+    heed::fuzz::use(heed::read_safetensors(bytes, "input"));
+  } catch (const heed::Error& error) {
+    heed::fuzz::expect_ordinary(error);
+  }
+  return 0;
+}
