@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/attention_tiles.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention.cc"
@@ -13,163 +14,6 @@
 #include "hwy/highway.h"
 #include "kernels/math-inl.h"
 #include "kernels/tile-inl.h"
-
-#ifndef HEED_KERNELS_ATTENTION_ONCE_
-#define HEED_KERNELS_ATTENTION_ONCE_
-namespace heed::kernels {
-namespace {
-
-// Queries × keys worked on at a time. A tile of scores (24 KiB) and the running sums stay in L1;
-// 48 is a multiple of the register tile's 6 rows, 128 is one group of the dropout generator.
-constexpr int64_t kQueryTile = 48;
-constexpr int64_t kKeyTile = 128;
-static_assert(kKeyTile == kDropoutGroup);
-
-// Columns of a score tile are computed in steps of the widest vector.
-constexpr int64_t kColumnStep = 16;
-static_assert(kColumnStep <= kBiasPadding);
-
-// Probability rows draw from streams of their own: room for 2^20 key tiles each.
-constexpr int kDropoutRowShift = 20;
-
-int64_t key_tiles(int64_t keys) { return (keys + kKeyTile - 1) / kKeyTile; }
-
-int64_t longest_keys(const Attention& a) {
-  int64_t longest = 0;
-  for (int64_t s = 0; s < a.sequences; ++s) {
-    longest = std::max<int64_t>(longest, a.key_offsets[s + 1] - a.key_offsets[s]);
-  }
-  return longest;
-}
-
-// One thread's scratch, cut into its buffers.
-struct Workspace {
-  // For sequences of up to `most_keys` keys. scratch = null only adds up the sizes.
-  Workspace(float* scratch, const Attention& a, int64_t most_keys, bool backward) {
-    const auto take = [this, scratch](int64_t count) {
-      float* p = scratch ? scratch + floats : nullptr;
-      floats += (count + 15) / 16 * 16;
-      return p;
-    };
-    const int64_t packed = key_tiles(most_keys) * kKeyTile * a.head_dim;
-    keys = take(packed);
-    scores = take(kQueryTile * kKeyTile);
-    factors = take(kKeyTile);
-    if (backward) {
-      values = take(packed);
-      d_scores = take(kQueryTile * kKeyTile);
-    } else {
-      sums = take(kQueryTile * a.head_dim);
-    }
-  }
-
-  float* keys = nullptr;    // [key tiles, head_dim, kKeyTile]: K transposed tile by tile
-  float* values = nullptr;  // V likewise
-  float* scores = nullptr;  // [kQueryTile, kKeyTile]
-  float* d_scores = nullptr;
-  float* sums = nullptr;     // [kQueryTile, head_dim]: P V so far
-  float* factors = nullptr;  // [kKeyTile]: dropout of one row
-  int64_t floats = 0;        // all of them together
-};
-
-// One sequence and one key/value head, and everything the loops below ask of them.
-struct Problem {
-  Problem(const Attention& attention, int64_t sequence, int kv_head)
-      : a(attention),
-        first_query(a.query_offsets[sequence]),
-        queries(a.query_offsets[sequence + 1] - first_query),
-        first_key(a.key_offsets[sequence]),
-        keys(a.key_offsets[sequence + 1] - first_key),
-        first_position(a.first_positions ? a.first_positions[sequence] : 0),
-        k(a.k + first_key * a.k_stride + int64_t{kv_head} * a.head_dim),
-        v(a.v + first_key * a.v_stride + int64_t{kv_head} * a.head_dim) {}
-
-  const float* q(int64_t query, int head) const {
-    return a.q + (first_query + query) * a.q_stride + int64_t{head} * a.head_dim;
-  }
-  bool is_global_query(int64_t query) const {
-    return a.global_queries && a.global_queries[first_query + query];
-  }
-
-  // The keys [begin, end) that a query sees by the window alone; every key for a global query, but
-  // for those a causal mask hides.
-  struct Span {
-    int64_t begin, end;
-  };
-  Span visible(int64_t query) const {
-    if (a.before == kUnlimited && a.after == kUnlimited) return {0, keys};
-    const int64_t position = first_position + query;
-    const bool global = is_global_query(query);
-    const int64_t before = global ? kUnlimited : a.before;
-    const int64_t after = global && a.after > 0 ? kUnlimited : a.after;
-    return {std::clamp<int64_t>(position - before, 0, keys),
-            std::clamp<int64_t>(position + after + 1, 0, keys)};
-  }
-
-  const Attention& a;
-  int64_t first_query, queries, first_key, keys, first_position;
-  const float* k;
-  const float* v;
-};
-
-// A tile of queries against a tile of keys.
-struct ScoreTile {
-  int64_t query, queries;   // the first query and how many
-  int64_t key;              // the tile's first key
-  int64_t column, columns;  // the columns of the tile that are computed, in steps of kColumnStep
-  int64_t keys;             // of these columns, how many are keys that exist
-};
-
-// Calls body(ScoreTile) for every tile of keys that any of the queries sees, in key order.
-template <class Body>
-void for_each_key_tile(const Problem& p, int64_t query, int64_t queries, const Body& body) {
-  // Without global queries the windows move with the query, so the first and the last decide.
-  Problem::Span seen = {p.visible(query).begin, p.visible(query + queries - 1).end};
-  for (int64_t i = query; p.a.global_queries && i < query + queries; ++i) {
-    const Problem::Span row = p.visible(i);
-    seen = {std::min(seen.begin, row.begin), std::max(seen.end, row.end)};
-  }
-  const bool by_key = p.a.global_keys != nullptr;  // then any tile may hold a key that is seen
-  const int64_t causal_end =
-      p.a.after > 0 ? p.keys : std::clamp<int64_t>(p.first_position + query + queries, 0, p.keys);
-  const int64_t first = by_key ? 0 : seen.begin;
-  const int64_t last = by_key ? causal_end : seen.end;
-  for (int64_t key = first / kKeyTile * kKeyTile; key < last; key += kKeyTile) {
-    int64_t begin = std::max(seen.begin, key), end = std::min({seen.end, key + kKeyTile, p.keys});
-    if (by_key) {
-      const int64_t tile_end = std::min(key + kKeyTile, causal_end);
-      const uint8_t* flags = p.a.global_keys + p.first_key;
-      for (int64_t j = key; j < tile_end; ++j) {
-        if (flags[j]) begin = begin < end ? std::min(begin, j) : j, end = std::max(end, j + 1);
-      }
-    }
-    if (begin >= end) continue;
-    ScoreTile tile{};
-    tile.query = query, tile.queries = queries, tile.key = key;
-    tile.column = (begin - key) / kColumnStep * kColumnStep;
-    tile.columns = (end - key - tile.column + kColumnStep - 1) / kColumnStep * kColumnStep;
-    tile.keys = std::min(tile.columns, p.keys - key - tile.column);
-    body(tile);
-  }
-}
-
-// Where the relative bias (or its gradient) of one query row against the tile's columns is; null
-// without one.
-template <class Float>
-Float* bias_row(Float* bias, const Problem& p, const ScoreTile& tile, int head, int64_t query) {
-  if (!bias) return nullptr;
-  return bias + head * p.a.bias_stride + p.a.bias_center + tile.key - (p.first_position + query);
-}
-
-uint64_t dropout_group(const Attention& a, int64_t row, int head, int64_t key) {
-  const uint64_t stream =
-      static_cast<uint64_t>(row) * static_cast<uint64_t>(a.heads) + static_cast<uint64_t>(head);
-  return (stream << kDropoutRowShift) + static_cast<uint64_t>(key / kKeyTile);
-}
-
-}  // namespace
-}  // namespace heed::kernels
-#endif  // HEED_KERNELS_ATTENTION_ONCE_
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
@@ -224,15 +68,15 @@ void pack_transposed(const float* from, int64_t stride, int64_t rows, int64_t he
 }
 
 // scores [queries, columns] = Q Kᵀ, unscaled.
-void raw_scores(const Problem& p, const ScoreTile& tile, int head, const float* packed_keys,
-                float* scores) {
-  tile_product({.m = tile.queries,
+void raw_scores(const ScoreTile& tile, const float* packed_keys, float* scores) {
+  const Attention& a = tile.p().a;
+  tile_product({.m = tile.q.queries,
                 .n = tile.columns,
-                .k = p.a.head_dim,
-                .a = p.q(tile.query, head),
-                .a_row = p.a.q_stride,
+                .k = a.head_dim,
+                .a = tile.q.q(),
+                .a_row = a.q_stride,
                 .a_col = 1,
-                .b = packed_keys + tile.key * p.a.head_dim + tile.column,
+                .b = packed_keys + tile.key * a.head_dim + tile.column,
                 .b_row = kKeyTile,
                 .c = scores + tile.column,
                 .c_row = kKeyTile,
@@ -266,7 +110,9 @@ struct Scoring {
 // Which columns of a tile one query row sees.
 class RowMask {
  public:
-  RowMask(const Problem& p, const ScoreTile& tile, int64_t query) {
+  RowMask(const ScoreTile& tile, int64_t r) {
+    const Problem& p = tile.p();
+    const int64_t query = tile.q.query + r;
     const Problem::Span seen = p.visible(query);
     begin_ = static_cast<int32_t>(std::clamp<int64_t>(seen.begin - tile.key, 0, kKeyTile));
     end_ = static_cast<int32_t>(std::clamp<int64_t>(seen.end - tile.key, 0, kKeyTile));
@@ -310,13 +156,15 @@ struct RowState {
   float sum = 0;
 };
 
-// Turns one row of raw scores into exp(score - max) and returns the factor by which what was summed
+// Turns row r of raw scores into exp(score - max) and returns the factor by which what was summed
 // before must shrink. Columns that are not seen become exactly 0.
-float online_softmax_row(const ScoreTile& tile, const Scoring& scoring, const RowMask& mask,
-                         const float* bias, float* row, RowState& state) {
+float online_softmax_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, float* row,
+                         RowState& state) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t end = tile.column + tile.columns;
+  const RowMask mask(tile, r);
+  const float* bias = tile.bias_row(tile.p().a.bias, r);
+  const int64_t end = tile.end();
   FloatVec max = hn::Set(d, state.max);
   for (int64_t c = tile.column; c < end; c += lanes) {
     FloatVec s = scoring(hn::LoadU(d, row + c));
@@ -345,14 +193,11 @@ float online_softmax_row(const ScoreTile& tile, const Scoring& scoring, const Ro
   return shrink;
 }
 
-// row[c] *= factors[c] for one row of probabilities.
-void apply_dropout(const Problem& p, const ScoreTile& tile, int head, int64_t query, float* factors,
-                   float* row) {
+// Drops some of the probabilities of row r, and scales the others.
+void apply_dropout(const ScoreTile& tile, int64_t r, float* factors, float* row) {
   const FloatTag d;
-  dropout_factors(p.a.dropout, dropout_group(p.a, p.first_query + query, head, tile.key), factors,
-                  tile.column + tile.columns);
-  for (int64_t c = tile.column; c < tile.column + tile.columns;
-       c += static_cast<int64_t>(hn::Lanes(d))) {
+  dropout_factors(tile.p().a.dropout, tile.dropout_group(r), factors, tile.end());
+  for (int64_t c = tile.column; c < tile.end(); c += static_cast<int64_t>(hn::Lanes(d))) {
     hn::StoreU(hn::Mul(hn::LoadU(d, row + c), hn::LoadU(d, factors + c)), d, row + c);
   }
 }
@@ -361,124 +206,135 @@ void scale_row(float factor, int64_t n, const float* from, float* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = factor * from[i];
 }
 
-// Forward for a tile of queries of one head.
-void forward_tile(const Problem& p, const AttentionOutput& output, int head, int64_t query,
-                  int64_t queries, const Workspace& work) {
-  const Attention& a = p.a;
+// Forward for a tile of queries.
+void forward_tile(const QueryTile& q, const AttentionOutput& output, const Workspace& work) {
+  const Attention& a = q.p.a;
   const Scoring scoring(a);
   RowState states[kQueryTile];
-  std::fill_n(work.sums, queries * a.head_dim, 0.0f);
+  std::fill_n(work.sums, q.queries * a.head_dim, 0.0f);
 
-  for_each_key_tile(p, query, queries, [&](const ScoreTile& tile) {
-    raw_scores(p, tile, head, work.keys, work.scores);
-    for (int64_t r = 0; r < queries; ++r) {
+  for_each_key_tile(q, [&](const ScoreTile& tile) {
+    raw_scores(tile, work.keys, work.scores);
+    for (int64_t r = 0; r < q.queries; ++r) {
       float* row = work.scores + r * kKeyTile;
-      const RowMask mask(p, tile, query + r);
-      const float* bias = bias_row(a.bias, p, tile, head, query + r);
-      const float shrink = online_softmax_row(tile, scoring, mask, bias, row, states[r]);
       float* sums = work.sums + r * a.head_dim;
+      const float shrink = online_softmax_row(tile, r, scoring, row, states[r]);
       if (shrink != 1) scale_row(shrink, a.head_dim, sums, sums);
-      if (a.dropout.p > 0) apply_dropout(p, tile, head, query + r, work.factors, row);
+      if (a.dropout.p > 0) apply_dropout(tile, r, work.factors, row);
     }
-    tile_product({.m = queries,
+    tile_product({.m = q.queries,
                   .n = a.head_dim,
                   .k = tile.keys,
                   .a = work.scores + tile.column,
                   .a_row = kKeyTile,
                   .a_col = 1,
-                  .b = p.v + (tile.key + tile.column) * a.v_stride,
+                  .b = q.p.v + tile.first_key() * a.v_stride,
                   .b_row = a.v_stride,
                   .c = work.sums,
                   .c_row = a.head_dim,
                   .accumulate = true});
   });
 
-  for (int64_t r = 0; r < queries; ++r) {
-    const int64_t row = p.first_query + query + r;
+  for (int64_t r = 0; r < q.queries; ++r) {
+    const int64_t row = q.row() + r;
     const RowState& state = states[r];
     // A query that sees no key gets zeros; +inf makes backward's exp(score - lse) zero.
     const bool empty = state.sum == 0;
     scale_row(empty ? 0.0f : 1 / state.sum, a.head_dim, work.sums + r * a.head_dim,
-              output.out + row * output.out_stride + int64_t{head} * a.head_dim);
+              output.out + row * output.out_stride + q.column());
     if (output.log_sum_exp) {
-      output.log_sum_exp[row * a.heads + head] =
+      output.log_sum_exp[row * a.heads + q.head] =
           empty ? std::numeric_limits<float>::infinity() : state.max + std::log(state.sum);
     }
   }
 }
 
-// One row of raw scores into probabilities, exp(score - lse), in place.
-void probabilities_row(const ScoreTile& tile, const Scoring& scoring, const RowMask& mask,
-                       const float* bias, float lse, float* row) {
+// Row r of raw scores into probabilities, exp(score - lse), in place.
+void probabilities_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, float lse,
+                       float* row) {
   const FloatTag d;
+  const RowMask mask(tile, r);
+  const float* bias = tile.bias_row(tile.p().a.bias, r);
   const FloatVec shift = hn::Set(d, lse);
-  for (int64_t c = tile.column; c < tile.column + tile.columns;
-       c += static_cast<int64_t>(hn::Lanes(d))) {
+  for (int64_t c = tile.column; c < tile.end(); c += static_cast<int64_t>(hn::Lanes(d))) {
     FloatVec s = scoring(hn::LoadU(d, row + c));
     if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
     hn::StoreU(Exp(d, hn::Sub(mask.apply(s, c), shift)), d, row + c);
   }
 }
 
-// Writes the probabilities of a tile of queries out, from the log-sum-exp that forward found.
-void write_probabilities(const Problem& p, const AttentionOutput& output, int64_t sequence,
-                         int head, int64_t query, int64_t queries, const Workspace& work) {
-  const Attention& a = p.a;
+// Writes the probabilities of a tile of queries to `to` [queries, keys], from the log-sum-exp that
+// forward found.
+void write_probabilities(const QueryTile& q, const float* log_sum_exp, const Workspace& work,
+                         float* to) {
+  const Attention& a = q.p.a;
   const Scoring scoring(a);
-  float* to = output.probabilities + output.probability_offsets[sequence] +
-              (int64_t{head} * p.queries + query) * p.keys;
-  std::fill_n(to, queries * p.keys, 0.0f);
-  for_each_key_tile(p, query, queries, [&](const ScoreTile& tile) {
-    raw_scores(p, tile, head, work.keys, work.scores);
-    for (int64_t r = 0; r < queries; ++r) {
+  std::fill_n(to, q.queries * q.p.keys, 0.0f);
+  for_each_key_tile(q, [&](const ScoreTile& tile) {
+    raw_scores(tile, work.keys, work.scores);
+    for (int64_t r = 0; r < q.queries; ++r) {
       float* row = work.scores + r * kKeyTile;
-      const float lse = output.log_sum_exp[(p.first_query + query + r) * a.heads + head];
-      const float* bias = bias_row(a.bias, p, tile, head, query + r);
-      probabilities_row(tile, scoring, RowMask(p, tile, query + r), bias, lse, row);
-      std::copy_n(row + tile.column, tile.keys, to + r * p.keys + tile.key + tile.column);
+      probabilities_row(tile, r, scoring, log_sum_exp[(q.row() + r) * a.heads + q.head], row);
+      std::copy_n(row + tile.column, tile.keys, to + r * q.p.keys + tile.first_key());
     }
   });
+}
+
+// Calls body(QueryTile) for all queries of the heads that share the problem's keys.
+template <class Body>
+void for_each_query_tile(const Problem& p, const Body& body) {
+  const int group = p.a.heads / p.a.kv_heads;
+  for (int head = p.kv_head * group; head < (p.kv_head + 1) * group; ++head) {
+    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
+      body(QueryTile{p, head, query, std::min(kQueryTile, p.queries - query)});
+    }
+  }
 }
 
 void forward(const Attention& a, const AttentionOutput& output, int64_t sequence, int kv_head,
              const Workspace& work) {
   const Problem p(a, sequence, kv_head);
   pack_transposed(p.k, a.k_stride, p.keys, a.head_dim, work.keys);
-  const int group = a.heads / a.kv_heads;
-  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
-      const int64_t queries = std::min(kQueryTile, p.queries - query);
-      forward_tile(p, output, head, query, queries, work);
-      if (output.probabilities) {
-        write_probabilities(p, output, sequence, head, query, queries, work);
-      }
+  for_each_query_tile(p, [&](const QueryTile& q) {
+    forward_tile(q, output, work);
+    if (output.probabilities) {
+      float* first = output.probabilities + output.probability_offsets[sequence];
+      write_probabilities(q, output.log_sum_exp, work,
+                          first + (int64_t{q.head} * p.queries + q.query) * p.keys);
     }
-  }
+  });
 }
 
-// One row of backward, in place: `row` holds raw scores and becomes the dropped-out probabilities
+// What backward knows of one row besides its scores.
+struct RowBackward {
+  float lse, delta;      // delta = Σ dO ∘ O
+  const float* factors;  // dropout's; null: none
+  float* d_bias;         // null: not wanted
+};
+
+// Row r of backward, in place: `row` holds raw scores and becomes the dropped-out probabilities
 // (what dV needs); `d_row` holds dO · Vᵀ and becomes d(raw score) (what dQ and dK need):
-//   dS = P ∘ (f ∘ dP - delta),   delta = Σ dO ∘ O.
-void backward_row(const ScoreTile& tile, const Scoring& scoring, const RowMask& mask,
-                  const float* bias, float* d_bias, const float* factors, float lse, float delta,
+//   dS = P ∘ (f ∘ dP - delta).
+void backward_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, const RowBackward& b,
                   float* row, float* d_row) {
   const FloatTag d;
-  const FloatVec shift = hn::Set(d, lse), deltas = hn::Set(d, delta);
-  for (int64_t c = tile.column; c < tile.column + tile.columns;
-       c += static_cast<int64_t>(hn::Lanes(d))) {
+  const RowMask mask(tile, r);
+  const float* bias = tile.bias_row(tile.p().a.bias, r);
+  const FloatVec shift = hn::Set(d, b.lse), deltas = hn::Set(d, b.delta);
+  for (int64_t c = tile.column; c < tile.end(); c += static_cast<int64_t>(hn::Lanes(d))) {
     const FloatVec score = scoring(hn::LoadU(d, row + c));
     FloatVec s = score;
     if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
     const FloatVec probability = Exp(d, hn::Sub(mask.apply(s, c), shift));
     FloatVec dp = hn::LoadU(d, d_row + c);
     FloatVec dropped = probability;
-    if (factors) {
-      const FloatVec f = hn::LoadU(d, factors + c);
+    if (b.factors) {
+      const FloatVec f = hn::LoadU(d, b.factors + c);
       dp = hn::Mul(dp, f);
       dropped = hn::Mul(probability, f);
     }
     const FloatVec ds = hn::Mul(probability, hn::Sub(dp, deltas));
-    if (d_bias) hn::StoreU(hn::Add(hn::LoadU(d, d_bias + c), ds), d, d_bias + c);
+    if (b.d_bias) hn::StoreU(hn::Add(hn::LoadU(d, b.d_bias + c), ds), d, b.d_bias + c);
     hn::StoreU(dropped, d, row + c);
     hn::StoreU(hn::Mul(ds, scoring.derivative(score)), d, d_row + c);
   }
@@ -499,23 +355,22 @@ float dot(const float* x, const float* y, int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// Backward for a tile of queries of one head; dk and dv of the whole sequence are added to.
-void backward_tile(const Problem& p, const AttentionGradients& g, int head, int kv_head,
-                   int64_t query, int64_t queries, const Workspace& work) {
+// Backward for a tile of queries; dk and dv of the whole sequence are added to.
+void backward_tile(const QueryTile& q, const AttentionGradients& g, const Workspace& work) {
+  const Problem& p = q.p;
   const Attention& a = p.a;
   const Scoring scoring(a);
-  const int64_t first_row = p.first_query + query;
-  const int64_t column = int64_t{head} * a.head_dim, kv_column = int64_t{kv_head} * a.head_dim;
-  const float* d_out = g.d_out + first_row * g.d_out_stride + column;
+  const int64_t kv_column = int64_t{p.kv_head} * a.head_dim;
+  const float* d_out = g.d_out + q.row() * g.d_out_stride + q.column();
+  const float* out = g.out + q.row() * g.out_stride + q.column();
   float deltas[kQueryTile];
-  for (int64_t r = 0; r < queries; ++r) {
-    deltas[r] = dot(d_out + r * g.d_out_stride, g.out + (first_row + r) * g.out_stride + column,
-                    a.head_dim);
+  for (int64_t r = 0; r < q.queries; ++r) {
+    deltas[r] = dot(d_out + r * g.d_out_stride, out + r * g.out_stride, a.head_dim);
   }
 
-  for_each_key_tile(p, query, queries, [&](const ScoreTile& tile) {
-    raw_scores(p, tile, head, work.keys, work.scores);
-    tile_product({.m = queries,  // dP = dO Vᵀ
+  for_each_key_tile(q, [&](const ScoreTile& tile) {
+    raw_scores(tile, work.keys, work.scores);
+    tile_product({.m = q.queries,  // dP = dO Vᵀ
                   .n = tile.columns,
                   .k = a.head_dim,
                   .a = d_out,
@@ -526,45 +381,41 @@ void backward_tile(const Problem& p, const AttentionGradients& g, int head, int 
                   .c = work.d_scores + tile.column,
                   .c_row = kKeyTile,
                   .accumulate = false});
-    for (int64_t r = 0; r < queries; ++r) {
-      const float lse = g.log_sum_exp[(first_row + r) * a.heads + head];
-      const float* bias = bias_row(a.bias, p, tile, head, query + r);
-      float* d_bias = bias_row(g.d_bias, p, tile, head, query + r);
-      if (a.dropout.p > 0) {
-        dropout_factors(a.dropout, dropout_group(a, first_row + r, head, tile.key), work.factors,
-                        tile.column + tile.columns);
-      }
-      backward_row(tile, scoring, RowMask(p, tile, query + r), bias, d_bias,
-                   a.dropout.p > 0 ? work.factors : nullptr, lse, deltas[r],
-                   work.scores + r * kKeyTile, work.d_scores + r * kKeyTile);
+    for (int64_t r = 0; r < q.queries; ++r) {
+      const bool drops = a.dropout.p > 0;
+      if (drops) dropout_factors(a.dropout, tile.dropout_group(r), work.factors, tile.end());
+      const RowBackward row{.lse = g.log_sum_exp[(q.row() + r) * a.heads + q.head],
+                            .delta = deltas[r],
+                            .factors = drops ? work.factors : nullptr,
+                            .d_bias = tile.bias_row(g.d_bias, r)};
+      backward_row(tile, r, scoring, row, work.scores + r * kKeyTile, work.d_scores + r * kKeyTile);
     }
-    const int64_t first_key = tile.key + tile.column;
-    const int64_t key_row = p.first_key + first_key;
-    tile_product({.m = queries,  // dQ += dS K
+    const int64_t key_row = p.first_key + tile.first_key();
+    tile_product({.m = q.queries,  // dQ += dS K
                   .n = a.head_dim,
                   .k = tile.keys,
                   .a = work.d_scores + tile.column,
                   .a_row = kKeyTile,
                   .a_col = 1,
-                  .b = p.k + first_key * a.k_stride,
+                  .b = p.k + tile.first_key() * a.k_stride,
                   .b_row = a.k_stride,
-                  .c = g.dq + first_row * g.dq_stride + column,
+                  .c = g.dq + q.row() * g.dq_stride + q.column(),
                   .c_row = g.dq_stride,
                   .accumulate = true});
     tile_product({.m = tile.keys,  // dK += dSᵀ Q
                   .n = a.head_dim,
-                  .k = queries,
+                  .k = q.queries,
                   .a = work.d_scores + tile.column,
                   .a_row = 1,
                   .a_col = kKeyTile,
-                  .b = p.q(query, head),
+                  .b = q.q(),
                   .b_row = a.q_stride,
                   .c = g.dk + key_row * g.dk_stride + kv_column,
                   .c_row = g.dk_stride,
                   .accumulate = true});
     tile_product({.m = tile.keys,  // dV += Pᵀ dO
                   .n = a.head_dim,
-                  .k = queries,
+                  .k = q.queries,
                   .a = work.scores + tile.column,
                   .a_row = 1,
                   .a_col = kKeyTile,
@@ -606,11 +457,7 @@ void backward(const Attention& a, const AttentionGradients& g, int64_t sequence,
     zero_rows(g.dq + p.first_query * g.dq_stride + group * kv_column, p.queries, g.dq_stride,
               int64_t{group} * a.head_dim);
   }
-  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
-      backward_tile(p, g, head, kv_head, query, std::min(kQueryTile, p.queries - query), work);
-    }
-  }
+  for_each_query_tile(p, [&](const QueryTile& q) { backward_tile(q, g, work); });
 }
 
 }  // namespace

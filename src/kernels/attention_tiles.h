@@ -1,0 +1,173 @@
+// How attention is cut up: sequences and heads, tiles of queries, and the tiles of keys each sees.
+// Used by attention.cc alone; nothing here depends on the instruction set.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/attention.h"
+
+namespace heed::kernels {
+
+// Queries × keys worked on at a time. A tile of scores (24 KiB) and the running sums stay in L1;
+// 48 is a multiple of the register tile's 6 rows, 128 is one group of the dropout generator.
+inline constexpr int64_t kQueryTile = 48;
+inline constexpr int64_t kKeyTile = 128;
+static_assert(kKeyTile == kDropoutGroup);
+
+// Columns of a score tile are computed in steps of the widest vector.
+inline constexpr int64_t kColumnStep = 16;
+static_assert(kColumnStep <= kBiasPadding);
+
+// Probability rows draw from streams of their own: room for 2^20 key tiles each.
+inline constexpr int kDropoutRowShift = 20;
+
+inline int64_t key_tiles(int64_t keys) { return (keys + kKeyTile - 1) / kKeyTile; }
+
+inline int64_t longest_keys(const Attention& a) {
+  int64_t longest = 0;
+  for (int64_t s = 0; s < a.sequences; ++s) {
+    longest = std::max<int64_t>(longest, a.key_offsets[s + 1] - a.key_offsets[s]);
+  }
+  return longest;
+}
+
+// One thread's scratch, cut into its buffers.
+struct Workspace {
+  // For sequences of up to `most_keys` keys. scratch = null only adds up the sizes.
+  Workspace(float* scratch, const Attention& a, int64_t most_keys, bool backward) {
+    const auto take = [this, scratch](int64_t count) {
+      float* p = scratch ? scratch + floats : nullptr;
+      floats += (count + 15) / 16 * 16;
+      return p;
+    };
+    const int64_t packed = key_tiles(most_keys) * kKeyTile * a.head_dim;
+    keys = take(packed);
+    scores = take(kQueryTile * kKeyTile);
+    factors = take(kKeyTile);
+    if (backward) {
+      values = take(packed);
+      d_scores = take(kQueryTile * kKeyTile);
+    } else {
+      sums = take(kQueryTile * a.head_dim);
+    }
+  }
+
+  float* keys = nullptr;    // [key tiles, head_dim, kKeyTile]: K transposed tile by tile
+  float* values = nullptr;  // V likewise
+  float* scores = nullptr;  // [kQueryTile, kKeyTile]
+  float* d_scores = nullptr;
+  float* sums = nullptr;     // [kQueryTile, head_dim]: P V so far
+  float* factors = nullptr;  // [kKeyTile]: dropout of one row
+  int64_t floats = 0;        // all of them together
+};
+
+// One sequence and one key/value head, and everything the loops below ask of them.
+struct Problem {
+  Problem(const Attention& attention, int64_t sequence, int head)
+      : a(attention),
+        first_query(a.query_offsets[sequence]),
+        queries(a.query_offsets[sequence + 1] - first_query),
+        first_key(a.key_offsets[sequence]),
+        keys(a.key_offsets[sequence + 1] - first_key),
+        first_position(a.first_positions ? a.first_positions[sequence] : 0),
+        kv_head(head),
+        k(a.k + first_key * a.k_stride + int64_t{head} * a.head_dim),
+        v(a.v + first_key * a.v_stride + int64_t{head} * a.head_dim) {}
+
+  bool is_global_query(int64_t query) const {
+    return a.global_queries && a.global_queries[first_query + query];
+  }
+
+  // The keys [begin, end) that a query sees by the window alone; every key for a global query, but
+  // for those a causal mask hides.
+  struct Span {
+    int64_t begin, end;
+  };
+  Span visible(int64_t query) const {
+    if (a.before == kUnlimited && a.after == kUnlimited) return {0, keys};
+    const int64_t position = first_position + query;
+    const bool global = is_global_query(query);
+    const int64_t before = global ? kUnlimited : a.before;
+    const int64_t after = global && a.after > 0 ? kUnlimited : a.after;
+    return {std::clamp<int64_t>(position - before, 0, keys),
+            std::clamp<int64_t>(position + after + 1, 0, keys)};
+  }
+
+  const Attention& a;
+  int64_t first_query, queries, first_key, keys, first_position;
+  int kv_head;
+  const float* k;
+  const float* v;
+};
+
+// Some queries of one head.
+struct QueryTile {
+  const Problem& p;
+  int head;
+  int64_t query, queries;  // the first, within its sequence, and how many
+
+  int64_t row() const { return p.first_query + query; }  // of the first query, in the batch
+  int64_t column() const { return int64_t{head} * p.a.head_dim; }
+  const float* q() const { return p.a.q + row() * p.a.q_stride + column(); }
+};
+
+// A tile of queries against a tile of keys. `r` below numbers its rows.
+struct ScoreTile {
+  const QueryTile& q;
+  int64_t key;              // the tile's first key
+  int64_t column, columns;  // the columns of the tile that are computed, in steps of kColumnStep
+  int64_t keys;             // of these columns, how many are keys that exist
+
+  const Problem& p() const { return q.p; }
+  int64_t first_key() const { return key + column; }
+  int64_t end() const { return column + columns; }
+
+  // Where the relative bias (or its gradient) of a row against the tile's columns is; null without.
+  template <class Float>
+  Float* bias_row(Float* bias, int64_t r) const {
+    if (!bias) return nullptr;
+    const int64_t position = p().first_position + q.query + r;
+    return bias + q.head * p().a.bias_stride + p().a.bias_center + key - position;
+  }
+
+  // The group of the dropout stream that a row draws from.
+  uint64_t dropout_group(int64_t r) const {
+    const auto stream = static_cast<uint64_t>((q.row() + r) * p().a.heads + q.head);
+    return (stream << kDropoutRowShift) + static_cast<uint64_t>(key / kKeyTile);
+  }
+};
+
+// Calls body(ScoreTile) for every tile of keys that any of the queries sees, in key order.
+template <class Body>
+void for_each_key_tile(const QueryTile& q, const Body& body) {
+  const Problem& p = q.p;
+  const int64_t last_query = q.query + q.queries - 1;
+  // Without global queries the windows move with the query, so the first and the last decide.
+  Problem::Span seen = {p.visible(q.query).begin, p.visible(last_query).end};
+  for (int64_t i = q.query; p.a.global_queries && i <= last_query; ++i) {
+    const Problem::Span row = p.visible(i);
+    seen = {std::min(seen.begin, row.begin), std::max(seen.end, row.end)};
+  }
+  const bool by_key = p.a.global_keys != nullptr;  // then any tile may hold a key that is seen
+  const int64_t causal_end =
+      p.a.after > 0 ? p.keys : std::clamp<int64_t>(p.first_position + last_query + 1, 0, p.keys);
+  const int64_t first = by_key ? 0 : seen.begin;
+  const int64_t last = by_key ? causal_end : seen.end;
+  for (int64_t key = first / kKeyTile * kKeyTile; key < last; key += kKeyTile) {
+    int64_t begin = std::max(seen.begin, key), end = std::min({seen.end, key + kKeyTile, p.keys});
+    if (by_key) {
+      const int64_t tile_end = std::min(key + kKeyTile, causal_end);
+      const uint8_t* flags = p.a.global_keys + p.first_key;
+      for (int64_t j = key; j < tile_end; ++j) {
+        if (flags[j]) begin = begin < end ? std::min(begin, j) : j, end = std::max(end, j + 1);
+      }
+    }
+    if (begin >= end) continue;
+    const int64_t column = (begin - key) / kColumnStep * kColumnStep;
+    const int64_t columns = (end - key - column + kColumnStep - 1) / kColumnStep * kColumnStep;
+    body(ScoreTile{q, key, column, columns, std::min(columns, p.keys - key - column)});
+  }
+}
+
+}  // namespace heed::kernels
