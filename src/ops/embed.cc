@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "kernels/dropout.h"
@@ -30,6 +31,7 @@ struct Record {
   Gradient* out;
   Tables tables;
   kernels::Dropout drop;
+  int32_t frozen_id;
 
   void backward(Ctx& ctx);
 };
@@ -54,9 +56,17 @@ void Record::backward(Ctx& ctx) {
       kernels::dropout(drop, begin, dy.data + begin, dy.data + begin, end - begin);
     });
   }
-  for (size_t t = 0; t < tables.count; ++t) {
+  // Tokens come last: then what arrived at a frozen one can be wiped out.
+  for (size_t t = tables.count; t-- > 0;) {
     const Table& table = tables.list[t];
     if (!table.weight.gradient) continue;
+    if (t == 0 && frozen_id >= 0) {
+      ctx.parallel(dy.rows, row_grain(dy.cols), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+          if (table.ids[r] == frozen_id) std::fill_n(dy.row(r), dy.cols, 0.0f);
+        }
+      });
+    }
     const Mat dw = zeroed_gradient(ctx, table.weight);
     // Ids repeat, so the threads share out columns, not rows.
     ctx.parallel(dy.cols, 16, [&](int64_t begin, int64_t end) {
@@ -112,7 +122,7 @@ Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
       kernels::dropout(drop, begin, y.value.data + begin, y.value.data + begin, end - begin);
     });
   }
-  ctx.tape->record(y.gradient, Record{y.gradient, tables, drop});
+  ctx.tape->record(y.gradient, Record{y.gradient, tables, drop, e.frozen_id});
   return y;
 }
 

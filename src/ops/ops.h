@@ -35,6 +35,8 @@ struct Embedding {
   Weight positions{};       // [positions, width], learned or sinusoidal (then without gradient)
   int position_offset = 0;  // added to the batch's positions (RoBERTa, BART)
   Weight token_types{};     // [types, width]
+  // The row of this id gets no gradient from here (PyTorch's padding_idx); -1: every row does.
+  int32_t frozen_id = -1;
   float dropout = 0;
 };
 // scale · tokens[id] + positions[position + offset] + token_types[type], then dropout.

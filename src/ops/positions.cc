@@ -12,9 +12,10 @@ std::vector<float> sinusoidal_table(int64_t positions, int64_t width, SinusoidLa
   HEED_CHECK(width % 2 == 0, "sinusoids come in pairs");
   std::vector<float> table(static_cast<size_t>(positions * width));
   const int64_t pairs = width / 2;
+  const bool inclusive = layout == SinusoidLayout::half_inclusive;
+  const auto steps = static_cast<double>(inclusive ? std::max<int64_t>(pairs - 1, 1) : pairs);
   for (int64_t i = 0; i < pairs; ++i) {
-    const double frequency =
-        std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+    const double frequency = std::pow(10000.0, -static_cast<double>(i) / steps);
     const int64_t sine = layout == SinusoidLayout::interleaved ? 2 * i : i;
     const int64_t cosine = layout == SinusoidLayout::interleaved ? 2 * i + 1 : pairs + i;
     for (int64_t p = 0; p < positions; ++p) {

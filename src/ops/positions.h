@@ -9,7 +9,9 @@ namespace heed {
 
 // Sinusoids (Vaswani et al. 2017, §3.5): sin(position · ω_i) and cos(position · ω_i) with
 // ω_i = 10000^(-2i / width), interleaved as the paper writes them, or all sines first (Marian).
-enum class SinusoidLayout { interleaved, half };
+// half_inclusive: sines first, and ω_i = 10000^(-i / (width / 2 - 1)), so that the last one is
+// 1/10000 itself (tensor2tensor, fairseq).
+enum class SinusoidLayout { interleaved, half, half_inclusive };
 std::vector<float> sinusoidal_table(int64_t positions, int64_t width, SinusoidLayout layout);
 
 // T5's buckets of key - query (Raffel et al. 2020): exact for small distances, logarithmic up to

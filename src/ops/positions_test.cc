@@ -22,6 +22,19 @@ TEST(Sinusoids, AreThePapersFormulaInBothLayouts) {
   }
 }
 
+// As M2M100SinusoidalPositionalEmbedding of transformers computes them.
+TEST(Sinusoids, CanReachTheLongestWaveItself) {
+  const auto table = sinusoidal_table(50, 16, SinusoidLayout::half_inclusive);
+  for (size_t p : {0u, 1u, 7u, 49u}) {
+    for (size_t i = 0; i < 8; ++i) {
+      const double angle =
+          static_cast<double>(p) * std::exp(-static_cast<double>(i) * std::log(10000.0) / 7);
+      EXPECT_FLOAT_EQ(table[p * 16 + i], static_cast<float>(std::sin(angle)));
+      EXPECT_FLOAT_EQ(table[p * 16 + 8 + i], static_cast<float>(std::cos(angle)));
+    }
+  }
+}
+
 // ⟨PE_m, PE_n⟩ = Σ cos(ω_i (m - n)): only the distance matters, and it is largest at 0.
 TEST(Sinusoids, TheirProductDependsOnTheDistanceAlone) {
   const auto table = sinusoidal_table(100, 32, SinusoidLayout::interleaved);
