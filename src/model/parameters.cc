@@ -1,0 +1,273 @@
+#include "model/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/philox.h"
+
+namespace heed {
+namespace {
+
+// BERT's and GPT-2's spread of every matrix.
+constexpr float kSpread = 0.02f;
+
+// Adds a config's weights to a list, in the order in which a forward pass meets them.
+class Declaration {
+ public:
+  explicit Declaration(const ModelConfig& config) : c_(config) {}
+
+  std::vector<ParameterSpec> list() && {
+    embeddings();
+    if (c_.family != Family::decoder_only) {
+      stack("encoder", c_.encoder_layers, c_.heads, c_.ffn, /*cross=*/false);
+    }
+    if (c_.family != Family::encoder_only) {
+      const int heads = c_.decoder_heads ? c_.decoder_heads : c_.heads;
+      const int64_t ffn = c_.decoder_ffn ? c_.decoder_ffn : c_.ffn;
+      stack("decoder", c_.decoder_layers, heads, ffn, c_.family == Family::encoder_decoder);
+    }
+    head();
+    return std::move(specs_);
+  }
+
+ private:
+  // The paper and T5 lineage start from Xavier; the families around BERT and GPT from 0.02.
+  bool xavier() const { return c_.family == Family::encoder_decoder; }
+
+  void matrix(const std::string& name, int64_t out, int64_t in, std::vector<int64_t> parts = {},
+              float shrink = 1) {
+    specs_.push_back({name, out, in, xavier() ? Init::xavier_uniform : Init::normal,
+                      kSpread * shrink, std::move(parts)});
+  }
+  void vector(const std::string& name, int64_t size, Init init = Init::zeros) {
+    specs_.push_back({name, 1, size, init});
+  }
+  void linear(const std::string& name, int64_t out, int64_t in, bool bias,
+              std::vector<int64_t> parts = {}, float shrink = 1) {
+    matrix(name + ".weight", out, in, std::move(parts), shrink);
+    if (bias) vector(name + ".bias", out);
+  }
+  void norm(const std::string& name) {
+    vector(name + ".gamma", c_.width, c_.norm_offset == 0 ? Init::ones : Init::zeros);
+    if (c_.norm == NormKind::layer_norm && c_.norm_bias) vector(name + ".beta", c_.width);
+  }
+  void table(const std::string& name, int64_t rows) {
+    // With √width at the input, 1/√width here makes embeddings of unit variance.
+    const bool scaled = c_.embedding_scale == EmbeddingScale::sqrt_width;
+    const float deviation = scaled ? 1 / std::sqrt(static_cast<float>(c_.width)) : kSpread;
+    specs_.push_back({name, rows, c_.width, Init::normal, deviation});
+  }
+
+  void embeddings() {
+    const bool two = c_.family == Family::encoder_decoder;
+    table("embedding.tokens", c_.vocabulary);
+    const bool shared = c_.tying == Tying::all || c_.tying == Tying::source_target;
+    if (two && !shared) table("target.tokens", c_.output_vocabulary());
+    for (const std::string side : {"embedding", "target"}) {
+      if (side == "target" && !two) continue;
+      if (c_.position == Position::learned) {
+        specs_.push_back({side + ".positions", c_.max_positions + c_.position_offset, c_.width,
+                          Init::normal, kSpread});
+      }
+      if (c_.embedding_norm) norm(side + ".norm");
+    }
+    if (c_.token_types > 0) {
+      specs_.push_back({"embedding.token_types", c_.token_types, c_.width, Init::normal, kSpread});
+    }
+  }
+
+  void attention(const std::string& name, int heads, bool cross, float shrink) {
+    const int64_t q = int64_t{heads} * head_dim(heads),
+                  kv = int64_t{kv_heads(heads)} * head_dim(heads);
+    const bool bias =
+        c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::qkv;
+    if (cross) {
+      linear(name + ".q", q, c_.width, bias);
+      linear(name + ".kv", 2 * kv, c_.width, bias, {kv, kv});
+    } else {
+      linear(name + ".qkv", q + 2 * kv, c_.width, bias, {q, kv, kv});
+    }
+    const bool out_bias =
+        c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::out;
+    linear(name + ".out", c_.width, q, out_bias, {}, shrink);
+  }
+
+  void sublayer_norms(const std::string& name) {
+    norm(name + ".norm");
+    if (c_.norm_place == NormPlace::both) norm(name + ".post_norm");
+  }
+
+  void stack(const std::string& name, int layers, int heads, int64_t ffn, bool cross) {
+    // GPT-2: what adds to the residual stream shrinks with the number of additions.
+    const bool gpt = c_.family == Family::decoder_only;
+    const float shrink = gpt ? 1 / std::sqrt(2.0f * static_cast<float>(layers)) : 1;
+    if (c_.position == Position::t5_bias) {
+      specs_.push_back({name + ".t5_bias", c_.t5_buckets, heads, Init::normal, kSpread});
+    }
+    for (int i = 0; i < layers; ++i) {
+      const std::string layer = name + "." + std::to_string(i);
+      sublayer_norms(layer + ".self");
+      attention(layer + ".self", heads, false, shrink);
+      if (c_.attention == AttentionSpan::longformer) {
+        const int64_t width = int64_t{heads} * head_dim(heads);
+        linear(layer + ".global.qkv", 3 * width, c_.width, true, {width, width, width});
+      }
+      if (cross) {
+        sublayer_norms(layer + ".cross");
+        attention(layer + ".cross", heads, true, shrink);
+      }
+      sublayer_norms(layer + ".ffn");
+      if (c_.ffn_kind == FfnKind::gated) {
+        linear(layer + ".ffn.in", 2 * ffn, c_.width, c_.ffn_bias, {ffn, ffn});
+      } else {
+        linear(layer + ".ffn.in", ffn, c_.width, c_.ffn_bias);
+      }
+      linear(layer + ".ffn.out", c_.width, ffn, c_.ffn_bias, {}, shrink);
+    }
+    if (c_.final_norm) norm(name + ".norm");
+  }
+
+  void head() {
+    if (c_.pooler) linear("pooler", c_.width, c_.width, true);
+    switch (c_.head) {
+      case Head::none:
+      case Head::embedding:
+        return;
+      case Head::masked_lm:
+        linear("head.dense", c_.width, c_.width, true);
+        norm("head.norm");
+        [[fallthrough]];
+      case Head::language_model:
+        if (c_.tying == Tying::none || c_.tying == Tying::source_target) {
+          matrix("output.weight", c_.output_vocabulary(), c_.width);
+        }
+        if (c_.output_bias) vector("output.bias", c_.output_vocabulary());
+        return;
+      case Head::classifier:
+      case Head::regression:
+        if (c_.head_activation != Activation::none) linear("head.dense", c_.width, c_.width, true);
+        [[fallthrough]];
+      case Head::token_classifier:
+        linear("head.output", c_.labels, c_.width, true);
+        return;
+    }
+  }
+
+  int head_dim(int heads) const {
+    return c_.head_dim ? c_.head_dim : static_cast<int>(c_.width / heads);
+  }
+  int kv_heads(int heads) const { return c_.kv_heads ? c_.kv_heads : heads; }
+
+  const ModelConfig& c_;
+  std::vector<ParameterSpec> specs_;
+};
+
+// A number for a name that is the same everywhere (FNV-1a).
+uint32_t stream_of(const std::string& name) {
+  uint32_t hash = 2166136261u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+// Every weight starts on a cache line.
+constexpr int64_t kAlignFloats = 16;
+
+}  // namespace
+
+std::vector<ParameterSpec> declare(const ModelConfig& config) { return Declaration(config).list(); }
+
+int64_t parameter_count(const ModelConfig& config) {
+  int64_t count = 0;
+  for (const ParameterSpec& spec : declare(config)) count += spec.size();
+  return count;
+}
+
+Parameters::Parameters(const ModelConfig& config) : specs_(declare(config)) {
+  int64_t at = 0;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    offsets_.push_back(at);
+    at += (specs_[i].size() + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+    const bool fresh = by_name_.emplace(specs_[i].name, i).second;
+    HEED_CHECK(fresh, "declared twice: " + specs_[i].name);
+  }
+  values_.resize(static_cast<size_t>(at));
+}
+
+void Parameters::initialise(uint64_t seed) {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    const ParameterSpec& spec = specs_[i];
+    float* values = values_.data() + offsets_[i];
+    // A stream of its own: a weight's start does not depend on which others there are before it.
+    Random random({.seed = seed, .site = stream_of(spec.name)});
+    const std::vector<int64_t> whole{spec.rows};
+    int64_t row = 0;
+    for (const int64_t rows : spec.parts.empty() ? whole : spec.parts) {
+      const float bound = std::sqrt(6.0f / static_cast<float>(rows + spec.cols));
+      for (int64_t k = row * spec.cols; k < (row + rows) * spec.cols; ++k) {
+        switch (spec.init) {
+          case Init::zeros:
+            values[k] = 0;
+            break;
+          case Init::ones:
+            values[k] = 1;
+            break;
+          case Init::normal:
+            values[k] = spec.deviation * random.normal();
+            break;
+          case Init::xavier_uniform:
+            values[k] = bound * (2 * random.uniform() - 1);
+            break;
+        }
+      }
+      row += rows;
+    }
+  }
+}
+
+void Parameters::add_gradients() {
+  gradients_.assign(values_.size(), 0.0f);
+  slots_.clear();
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    slots_.push_back({Mat(gradients_.data() + offsets_[i], specs_[i].rows, specs_[i].cols)});
+  }
+}
+
+void Parameters::begin_step() {
+  for (WeightGradient& slot : slots_) slot.written = false;
+}
+
+void Parameters::finish_gradients() {
+  for (WeightGradient& slot : slots_) {
+    if (!slot.written) std::fill_n(slot.value.data, slot.value.size(), 0.0f);
+  }
+}
+
+size_t Parameters::index(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  HEED_CHECK(found != by_name_.end(), "no weight " + std::string(name));
+  return found->second;
+}
+
+Weight Parameters::weight(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return {};
+  const size_t i = found->second;
+  return {ConstMat(values_.data() + offsets_[i], specs_[i].rows, specs_[i].cols),
+          slots_.empty() ? nullptr : &slots_[i]};
+}
+
+std::span<float> Parameters::values(std::string_view name) {
+  const size_t i = index(name);
+  return {values_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
+}
+std::span<const float> Parameters::values(std::string_view name) const {
+  const size_t i = index(name);
+  return {values_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
+}
+std::span<const float> Parameters::gradient(std::string_view name) const {
+  const size_t i = index(name);
+  return {gradients_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
+}
+
+}  // namespace heed

@@ -1,0 +1,79 @@
+// The weights of a model: declared once, and owned in contiguous buffers.
+//
+// declare() is the only list of weights. Allocation, initialisation, saving, loading, counting and
+// naming all follow it. Linear matrices are [out, in]; what one product makes is one matrix: q, k
+// and v, or gate and up, by rows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/config.h"
+#include "ops/weight.h"
+
+namespace heed {
+
+// How a weight starts.
+enum class Init {
+  zeros,
+  ones,
+  normal,          // mean 0, a standard deviation
+  xavier_uniform,  // ±√(6 / (in + out)), of the matrix or of each part of it
+};
+
+struct ParameterSpec {
+  std::string name;  // "encoder.0.self.qkv.weight"
+  int64_t rows = 0;
+  int64_t cols = 0;
+  Init init = Init::zeros;
+  float deviation = 0;           // of Init::normal
+  std::vector<int64_t> parts{};  // rows of each part of a stacked matrix; empty: one part
+
+  int64_t size() const { return rows * cols; }
+};
+
+std::vector<ParameterSpec> declare(const ModelConfig& config);
+int64_t parameter_count(const ModelConfig& config);
+
+class Parameters {
+ public:
+  // Values only; training adds gradients.
+  explicit Parameters(const ModelConfig& config);
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+  Parameters(Parameters&&) = default;
+  Parameters& operator=(Parameters&&) = default;
+
+  void initialise(uint64_t seed);
+  void add_gradients();
+  // Gradients count from zero again: the first contribution of a step overwrites.
+  void begin_step();
+  // What nothing contributed to becomes zero, so that all gradients can be read.
+  void finish_gradients();
+
+  std::span<const ParameterSpec> specs() const { return specs_; }
+  // Empty when the model has no such weight.
+  Weight weight(std::string_view name) const;
+  std::span<float> values(std::string_view name);
+  std::span<const float> values(std::string_view name) const;
+  std::span<const float> gradient(std::string_view name) const;
+
+  std::span<float> all_values() { return values_; }
+  std::span<const float> all_values() const { return values_; }
+  std::span<float> all_gradients() { return gradients_; }
+  int64_t count() const { return static_cast<int64_t>(values_.size()); }
+
+ private:
+  size_t index(std::string_view name) const;
+
+  std::vector<ParameterSpec> specs_;
+  std::vector<int64_t> offsets_;  // of each spec in the buffers
+  std::map<std::string, size_t, std::less<>> by_name_;
+  std::vector<float> values_, gradients_;
+  mutable std::vector<WeightGradient> slots_;
+};
+
+}  // namespace heed

@@ -1,0 +1,342 @@
+#include "model/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace heed {
+namespace {
+
+// RoPE's frequencies, stretched as the config says.
+std::vector<float> rope_frequencies_of(const ModelConfig& c) {
+  const int rotary =
+      static_cast<int>(static_cast<float>(c.head_dimension()) * c.rope_fraction) / 2 * 2;
+  std::vector<float> frequencies = rope_frequencies(rotary, c.rope_base);
+  if (c.rope_scaling == RopeScaling::linear) {
+    for (float& f : frequencies) f /= c.rope_factor;
+  } else if (c.rope_scaling == RopeScaling::llama3) {
+    // Long waves are stretched, short ones kept, and what lies between is blended.
+    const auto length = static_cast<float>(c.rope_original_positions);
+    const float longest = length / c.rope_low_frequency_factor;
+    const float shortest = length / c.rope_high_frequency_factor;
+    for (float& f : frequencies) {
+      const float wave = 2 * std::numbers::pi_v<float> / f;
+      if (wave > longest) {
+        f /= c.rope_factor;
+      } else if (wave > shortest) {
+        const float blend = (length / wave - c.rope_low_frequency_factor) /
+                            (c.rope_high_frequency_factor - c.rope_low_frequency_factor);
+        f = (1 - blend) * f / c.rope_factor + blend * f;
+      }
+    }
+  }
+  return frequencies;
+}
+
+}  // namespace
+
+GlobalTokens::GlobalTokens(const Batch& batch, std::span<const int32_t> marked_rows)
+    : flags(static_cast<size_t>(batch.rows())), offsets{0} {
+  for (const int32_t row : marked_rows) {
+    if (row < 0 || row >= batch.rows()) {
+      throw Error(ErrorCode::invalid_argument, "global token in row " + std::to_string(row) +
+                                                   " of a batch of " +
+                                                   std::to_string(batch.rows()));
+    }
+    flags[static_cast<size_t>(row)] = 1;
+  }
+  for (size_t s = 0; s + 1 < batch.offsets.size(); ++s) {
+    for (int32_t row = batch.offsets[s]; row < batch.offsets[s + 1]; ++row) {
+      if (flags[static_cast<size_t>(row)]) rows.push_back(row);
+    }
+    offsets.push_back(static_cast<int32_t>(rows.size()));
+  }
+}
+
+Transformer::Transformer(const ModelConfig& config, const Parameters& parameters)
+    : c_(config),
+      p_(parameters),
+      has_encoder_(config.family != Family::decoder_only),
+      has_decoder_(config.family != Family::encoder_only) {
+  if (c_.position == Position::sinusoidal) {
+    sinusoids_ =
+        sinusoidal_table(c_.max_positions + c_.position_offset, c_.width, c_.sinusoid_layout);
+  }
+  if (c_.position == Position::rope) frequencies_ = rope_frequencies_of(c_);
+  if (has_encoder_)
+    encoder_ = make_stack("encoder", "embedding", c_.encoder_layers, c_.heads, false);
+  if (has_decoder_) {
+    const int heads = c_.decoder_heads ? c_.decoder_heads : c_.heads;
+    decoder_ = make_stack("decoder", has_encoder_ ? "target" : "embedding", c_.decoder_layers,
+                          heads, true);
+  }
+}
+
+Linear Transformer::linear_layer(const std::string& name) const {
+  return {p_.weight(name + ".weight"), p_.weight(name + ".bias")};
+}
+
+Norm Transformer::norm_layer(const std::string& name) const {
+  return {.kind = c_.norm,
+          .gamma = p_.weight(name + ".gamma"),
+          .beta = p_.weight(name + ".beta"),
+          .eps = c_.norm_eps,
+          .gamma_offset = c_.norm_offset};
+}
+
+Transformer::Stack Transformer::make_stack(const std::string& name, const std::string& embedding,
+                                           int layers, int heads, bool causal) {
+  Stack stack;
+  stack.name = name, stack.heads = heads, stack.causal = causal;
+  Embedding& e = stack.embedding;
+  e.tokens = p_.weight(embedding + ".tokens");
+  if (!e.tokens) e.tokens = p_.weight("embedding.tokens");  // shared with the source
+  if (c_.embedding_scale == EmbeddingScale::sqrt_width) {
+    e.scale = std::sqrt(static_cast<float>(c_.width));
+  }
+  if (c_.position == Position::learned) {
+    e.positions = p_.weight(embedding + ".positions");
+  } else if (c_.position == Position::sinusoidal) {
+    e.positions = {ConstMat(sinusoids_.data(), c_.max_positions + c_.position_offset, c_.width)};
+  }
+  e.position_offset = c_.position_offset;
+  if (embedding == "embedding") e.token_types = p_.weight("embedding.token_types");
+  if (c_.pad_frozen) e.frozen_id = c_.pad_id;
+  // Where a norm follows, dropout follows the norm.
+  e.dropout = c_.embedding_norm ? 0 : c_.embedding_dropout;
+  if (c_.embedding_norm) stack.embedding_norm = norm_layer(embedding + ".norm");
+
+  if (c_.position == Position::t5_bias) {
+    stack.t5_bias = {p_.weight(name + ".t5_bias"),
+                     {c_.t5_buckets, c_.t5_max_distance, /*bidirectional=*/!causal}};
+  }
+  if (c_.position == Position::alibi) stack.alibi_slopes = alibi_slopes(heads);
+  for (int i = 0; i < layers; ++i) {
+    const std::string prefix = name + "." + std::to_string(i);
+    const auto norms = [&](const std::string& sublayer) {
+      return Sublayer{norm_layer(prefix + sublayer + ".norm"),
+                      norm_layer(prefix + sublayer + ".post_norm")};
+    };
+    Layer layer;
+    layer.self.qkv = linear_layer(prefix + ".self.qkv");
+    layer.self.out = linear_layer(prefix + ".self.out");
+    layer.global_qkv = linear_layer(prefix + ".global.qkv");
+    layer.cross.q = linear_layer(prefix + ".cross.q");
+    layer.cross.kv = linear_layer(prefix + ".cross.kv");
+    layer.cross.out = linear_layer(prefix + ".cross.out");
+    layer.ffn_in = linear_layer(prefix + ".ffn.in");
+    layer.ffn_out = linear_layer(prefix + ".ffn.out");
+    layer.self_norms = norms(".self");
+    layer.cross_norms = norms(".cross");
+    layer.ffn_norms = norms(".ffn");
+    stack.layers.push_back(layer);
+  }
+  if (c_.final_norm) stack.final_norm = norm_layer(name + ".norm");
+  return stack;
+}
+
+AttentionOptions Transformer::attention_options(const Stack& stack) const {
+  return {.heads = stack.heads,
+          .kv_heads = c_.kv_heads ? c_.kv_heads : stack.heads,
+          .head_dim = c_.head_dim ? c_.head_dim : static_cast<int>(c_.width / stack.heads),
+          .scale = c_.attention_scale,
+          .soft_cap = c_.attention_soft_cap,
+          .dropout = c_.attention_dropout};
+}
+
+AttentionOptions Transformer::self_options(const Stack& stack, size_t layer) const {
+  AttentionOptions o = attention_options(stack);
+  o.causal = stack.causal;
+  if (c_.attention != AttentionSpan::full) o.window = c_.windows[layer % c_.windows.size()];
+  o.symmetric = o.window > 0 && !stack.causal;
+  if (c_.position == Position::t5_bias) o.t5_bias = &stack.t5_bias;
+  o.alibi_slopes = stack.alibi_slopes;
+  return o;
+}
+
+Mat* Transformer::new_map(const Pass& pass, size_t layer, const char* kind) const {
+  if (!pass.maps) return nullptr;
+  pass.maps->push_back({pass.stack.name + "." + std::to_string(layer) + "." + kind, {}});
+  return &pass.maps->back().probabilities;
+}
+
+Var Transformer::embed_tokens(Ctx& ctx, const Pass& pass) const {
+  const Var x = embed(ctx, pass.batch, pass.stack.embedding);
+  if (!c_.embedding_norm) return x;
+  return dropout(ctx, norm(ctx, x, pass.stack.embedding_norm), c_.embedding_dropout);
+}
+
+// LayerNorm(x + Sublayer(x)), x + Sublayer(LayerNorm(x)), or both norms inside.
+template <class Branch>
+Var Transformer::residual(Ctx& ctx, Var x, const Sublayer& norms, const Branch& branch) const {
+  switch (c_.norm_place) {
+    case NormPlace::post:
+      return norm(ctx, residual_add(ctx, x, branch(x), c_.dropout), norms.norm);
+    case NormPlace::pre:
+      return residual_add(ctx, x, branch(norm(ctx, x, norms.norm)), c_.dropout);
+    case NormPlace::both:
+      return residual_add(ctx, x, norm(ctx, branch(norm(ctx, x, norms.norm)), norms.post_norm),
+                          c_.dropout);
+  }
+  return x;
+}
+
+Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
+  const Layer& layer = pass.stack.layers[index];
+  AttentionOptions o = self_options(pass.stack, index);
+  const int64_t q_width = int64_t{o.heads} * o.head_dim,
+                kv_width = int64_t{o.kv_heads} * o.head_dim;
+  auto [q, k, v] = split<3>(ctx, linear(ctx, x, layer.self.qkv), {q_width, kv_width, kv_width});
+  if (pass.rope) {
+    q = rope(ctx, q, *pass.rope, {o.heads, o.head_dim, c_.rope_layout});
+    k = rope(ctx, k, *pass.rope, {o.kv_heads, o.head_dim, c_.rope_layout});
+  }
+  if (pass.global_tokens) o.global_tokens = pass.global_tokens->flags;
+  o.probabilities = new_map(pass, index, "self");
+  Var heads = attention(ctx, {q, k, v, pass.batch.offsets, pass.batch.offsets}, o);
+  if (pass.global_tokens) heads = global_attention(ctx, pass, layer, x, heads);
+  return linear(ctx, heads, layer.self.out);
+}
+
+// Longformer (Beltagy et al. 2020): global tokens see everything, with projections of their own.
+Var Transformer::global_attention(Ctx& ctx, const Pass& pass, const Layer& layer, Var x,
+                                  Var local) const {
+  const GlobalTokens& global = *pass.global_tokens;
+  const int64_t width = local.cols();
+  const auto [q, k, v] = split<3>(ctx, linear(ctx, x, layer.global_qkv), {width, width, width});
+  const Var queries = take_rows(ctx, q, global.rows);
+  const Var heads = attention(ctx, {queries, k, v, global.offsets, pass.batch.offsets},
+                              attention_options(pass.stack));
+  return put_rows(ctx, local, heads, global.rows);
+}
+
+Var Transformer::cross_attention(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
+  const Layer& layer = pass.stack.layers[index];
+  AttentionOptions o = attention_options(pass.stack);
+  const int64_t kv_width = int64_t{o.kv_heads} * o.head_dim;
+  const Var q = linear(ctx, x, layer.cross.q);
+  const auto [k, v] =
+      split<2>(ctx, linear(ctx, *pass.memory, layer.cross.kv), {kv_width, kv_width});
+  o.probabilities = new_map(pass, index, "cross");
+  const Var heads = attention(ctx, {q, k, v, pass.batch.offsets, pass.source->offsets}, o);
+  return linear(ctx, heads, layer.cross.out);
+}
+
+Var Transformer::feed_forward(Ctx& ctx, const Layer& layer, Var x) const {
+  Var hidden;
+  if (c_.ffn_kind == FfnKind::gated) {
+    const int64_t width = layer.ffn_in.out() / 2;
+    const auto [gate, up] = split<2>(ctx, linear(ctx, x, layer.ffn_in), {width, width});
+    hidden = gated(ctx, gate, up, c_.activation);
+  } else {
+    hidden = linear(ctx, x, layer.ffn_in, c_.activation);
+  }
+  return linear(ctx, dropout(ctx, hidden, c_.activation_dropout), layer.ffn_out);
+}
+
+Var Transformer::block(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
+  const Layer& layer = pass.stack.layers[index];
+  if (c_.residual == Residual::parallel) {
+    const Var attended = self_attention(ctx, pass, index, norm(ctx, x, layer.self_norms.norm));
+    const Var fed = feed_forward(ctx, layer, norm(ctx, x, layer.ffn_norms.norm));
+    return residual_add(ctx, residual_add(ctx, x, attended, c_.dropout), fed, c_.dropout);
+  }
+  x = residual(ctx, x, layer.self_norms,
+               [&](Var h) { return self_attention(ctx, pass, index, h); });
+  if (pass.memory) {
+    x = residual(ctx, x, layer.cross_norms,
+                 [&](Var h) { return cross_attention(ctx, pass, index, h); });
+  }
+  return residual(ctx, x, layer.ffn_norms, [&](Var h) { return feed_forward(ctx, layer, h); });
+}
+
+Var Transformer::run(Ctx& ctx, const Pass& pass) const {
+  Var x = embed_tokens(ctx, pass);
+  Pass with_rope = pass;
+  RopeTable table;
+  if (c_.position == Position::rope) {
+    table = rope_table(ctx, pass.batch.positions, frequencies_);
+    with_rope.rope = &table;
+  }
+  for (size_t i = 0; i < pass.stack.layers.size(); ++i) x = block(ctx, with_rope, i, x);
+  return c_.final_norm ? norm(ctx, x, pass.stack.final_norm) : x;
+}
+
+Var Transformer::encode(Ctx& ctx, const ModelInput& input, AttentionMaps* maps) const {
+  HEED_CHECK(has_encoder_, "encode: a decoder_only model");
+  return run(ctx, {.stack = encoder_,
+                   .batch = input.batch,
+                   .global_tokens = input.global_tokens,
+                   .maps = maps});
+}
+
+Var Transformer::decode(Ctx& ctx, const Batch& batch, AttentionMaps* maps) const {
+  HEED_CHECK(c_.family == Family::decoder_only, "decode: this family's decoder needs a memory");
+  return run(ctx, {.stack = decoder_, .batch = batch, .maps = maps});
+}
+
+Var Transformer::decode(Ctx& ctx, const Batch& target, Var memory, const Batch& source,
+                        AttentionMaps* maps) const {
+  HEED_CHECK(c_.family == Family::encoder_decoder, "decode: this family has no memory");
+  return run(
+      ctx,
+      {.stack = decoder_, .batch = target, .memory = &memory, .source = &source, .maps = maps});
+}
+
+// The output matrix: its own, or the embedding that it is tied to.
+Linear Transformer::output_layer() const {
+  Weight matrix = p_.weight("output.weight");
+  if (!matrix) matrix = has_decoder_ ? decoder_.embedding.tokens : encoder_.embedding.tokens;
+  return {matrix, p_.weight("output.bias")};
+}
+
+// masked_lm: norm(activation(x W + b)). And the scale of tied outputs (T5).
+Var Transformer::before_output(Ctx& ctx, Var hidden) const {
+  Var x = hidden;
+  if (c_.head == Head::masked_lm) {
+    const Activation activation =
+        c_.head_activation != Activation::none ? c_.head_activation : c_.activation;
+    x = norm(ctx, linear(ctx, x, linear_layer("head.dense"), activation), norm_layer("head.norm"));
+  }
+  if (c_.logits_scale == 1) return x;
+  x.value_kept = true;  // hidden states stay as they are for whoever else reads them
+  return scale(ctx, x, c_.logits_scale);
+}
+
+Var Transformer::logits(Ctx& ctx, Var hidden) const {
+  Var x = before_output(ctx, hidden);
+  if (c_.logits_soft_cap == 0) return linear(ctx, x, output_layer());
+  x.value_kept = true;
+  const Var bounded =
+      linear(ctx, scale(ctx, x, 1 / c_.logits_soft_cap), output_layer(), Activation::tanh);
+  return scale(ctx, bounded, c_.logits_soft_cap);
+}
+
+LossSum Transformer::token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> labels,
+                                const CrossEntropyOptions& options) const {
+  CrossEntropyOptions o = options;
+  o.soft_cap = c_.logits_soft_cap;
+  return vocabulary_cross_entropy(ctx, before_output(ctx, hidden), output_layer(), labels, o);
+}
+
+Var Transformer::pooled(Ctx& ctx, Var hidden, const Batch& batch) const {
+  return linear(ctx, pool(ctx, hidden, batch.offsets, Pooling::first), linear_layer("pooler"),
+                Activation::tanh);
+}
+
+Var Transformer::classify(Ctx& ctx, Var hidden, const Batch& batch) const {
+  Var x = hidden;
+  if (c_.head != Head::token_classifier) {
+    x = c_.pooler ? pooled(ctx, x, batch) : pool(ctx, x, batch.offsets, c_.pooling);
+    if (c_.head_activation != Activation::none) {
+      x = linear(ctx, x, linear_layer("head.dense"), c_.head_activation);
+    }
+  }
+  return linear(ctx, x, linear_layer("head.output"));
+}
+
+Var Transformer::sentence(Ctx& ctx, Var hidden, const Batch& batch) const {
+  return pool(ctx, hidden, batch.offsets, c_.pooling);
+}
+
+}  // namespace heed

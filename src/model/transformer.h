@@ -1,0 +1,123 @@
+// The Transformer: the one text of the model, for training and for inference, for all families.
+//
+//   embed → stack of blocks → head
+//
+// It reads like the paper. Every switch of ModelConfig acts in one place: positions at the
+// embedding, on q and k, or inside attention; norms, dropout and residuals in residual(); windows
+// and head counts in attention; the FFN's kind in feed_forward().
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/parameters.h"
+#include "ops/ops.h"
+
+namespace heed {
+
+// Longformer's global tokens: marks for every row of a batch, and the marked rows by sequence.
+struct GlobalTokens {
+  GlobalTokens(const Batch& batch, std::span<const int32_t> marked_rows);
+
+  std::vector<uint8_t> flags;    // [rows]
+  std::vector<int32_t> rows;     // the marked ones, in order
+  std::vector<int32_t> offsets;  // [sequences + 1], into `rows`
+};
+
+// A batch, and what only some models ask for. Borrowed until after backward.
+struct ModelInput {
+  Batch batch;
+  const GlobalTokens* global_tokens = nullptr;
+};
+
+// Attention maps, when somebody wants to look: one entry a layer.
+struct AttentionMap {
+  std::string name;   // "encoder.0.self", "decoder.1.cross"
+  Mat probabilities;  // [heads, queries, keys] of each sequence, as a single row
+};
+using AttentionMaps = std::vector<AttentionMap>;
+
+class Transformer {
+ public:
+  // Borrows both.
+  Transformer(const ModelConfig& config, const Parameters& parameters);
+
+  // Hidden states of the encoder (encoder_only, encoder_decoder).  → [rows, width]
+  Var encode(Ctx& ctx, const ModelInput& input, AttentionMaps* maps = nullptr) const;
+  // Hidden states of the decoder (decoder_only; encoder_decoder with memory).  → [rows, width]
+  Var decode(Ctx& ctx, const Batch& batch, AttentionMaps* maps = nullptr) const;
+  Var decode(Ctx& ctx, const Batch& target, Var memory, const Batch& source,
+             AttentionMaps* maps = nullptr) const;
+
+  // The heads, from hidden states.
+  Var logits(Ctx& ctx, Var hidden) const;  // language_model, masked_lm
+  LossSum token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> labels,
+                     const CrossEntropyOptions& options) const;  // of those logits
+  Var pooled(Ctx& ctx, Var hidden, const Batch& batch) const;  // BERT's pooler  → [sequences, …]
+  Var classify(Ctx& ctx, Var hidden, const Batch& batch) const;  // → [sequences or rows, labels]
+  Var sentence(Ctx& ctx, Var hidden, const Batch& batch) const;  // → [sequences, width]
+
+ private:
+  struct Attention {
+    Linear qkv, q, kv, out;
+  };
+  struct Sublayer {
+    Norm norm, post_norm;
+  };
+  struct Layer {
+    Attention self, cross;
+    Linear global_qkv;
+    Linear ffn_in, ffn_out;
+    Sublayer self_norms, cross_norms, ffn_norms;
+  };
+  struct Stack {
+    std::string name;
+    Embedding embedding;
+    Norm embedding_norm, final_norm;
+    std::vector<Layer> layers;
+    int heads = 0;
+    bool causal = false;
+    T5Bias t5_bias;
+    std::vector<float> alibi_slopes;
+  };
+  // What all layers of one pass share.
+  struct Pass {
+    const Stack& stack;
+    const Batch& batch;
+    const RopeTable* rope = nullptr;
+    const GlobalTokens* global_tokens = nullptr;
+    const Var* memory = nullptr;
+    const Batch* source = nullptr;
+    AttentionMaps* maps = nullptr;
+  };
+
+  Linear linear_layer(const std::string& name) const;
+  Norm norm_layer(const std::string& name) const;
+  Stack make_stack(const std::string& name, const std::string& embedding, int layers, int heads,
+                   bool causal);
+  AttentionOptions attention_options(const Stack& stack) const;
+  AttentionOptions self_options(const Stack& stack, size_t layer) const;
+
+  Var run(Ctx& ctx, const Pass& pass) const;
+  Var embed_tokens(Ctx& ctx, const Pass& pass) const;
+  Var block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  template <class Branch>
+  Var residual(Ctx& ctx, Var x, const Sublayer& norms, const Branch& branch) const;
+  Var self_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  Var global_attention(Ctx& ctx, const Pass& pass, const Layer& layer, Var x, Var local) const;
+  Var cross_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  Var feed_forward(Ctx& ctx, const Layer& layer, Var x) const;
+  Linear output_layer() const;
+  Var before_output(Ctx& ctx, Var hidden) const;
+  Mat* new_map(const Pass& pass, size_t layer, const char* kind) const;
+
+  const ModelConfig& c_;
+  const Parameters& p_;
+  std::vector<float> sinusoids_, frequencies_;
+  Stack encoder_, decoder_;
+  bool has_encoder_, has_decoder_;
+};
+
+}  // namespace heed
