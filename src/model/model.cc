@@ -1,0 +1,63 @@
+#include "model/model.h"
+
+#include <filesystem>
+
+#include "heed/error.h"
+#include "model/atomic_file.h"
+#include "model/safetensors.h"
+
+namespace heed {
+namespace {
+
+Parameters initialised(const ModelConfig& config, uint64_t seed) {
+  Parameters parameters(config);
+  parameters.initialise(seed);
+  return parameters;
+}
+
+}  // namespace
+
+Model::Model(HfConfig hf, Parameters parameters) {
+  auto parts = std::unique_ptr<Parts>(new Parts{std::move(hf), std::move(parameters), {}});
+  parts->transformer.emplace(parts->hf.config, parts->parameters);
+  parts_ = std::move(parts);
+}
+
+Model::Model(const ModelConfig& config, uint64_t seed)
+    : Model(hf_equivalent(config), initialised(config, seed)) {}
+
+Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
+  const std::string config_path = folder + "/config.json";
+  const MappedFile config(config_path);
+  const TensorFile tensors = TensorFile::open(folder);
+  const std::string text(reinterpret_cast<const char*>(config.bytes().data()), config.size());
+  HfConfig hf = hf_read_config(text, config_path, tensors);
+  if (!options.dropout) {
+    ModelConfig& c = hf.config;
+    c.dropout = c.attention_dropout = c.activation_dropout = c.embedding_dropout = 0;
+  }
+  Parameters parameters = hf_load(hf, tensors, folder);
+  return Model(std::move(hf), std::move(parameters));
+}
+
+void Model::save(const std::string& folder, const ModelSaveOptions& options) const {
+  const HfTensors tensors = hf_tensors(hugging_face(), parameters(), options.dtype);
+  const std::string config = hf_write_config(hugging_face(), options.dtype);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    throw Error(ErrorCode::invalid_argument, folder + ": " + failed.message(),
+                "choose a folder that can be written");
+  }
+  write_safetensors_folder(folder, tensors.views, options.max_shard_bytes);
+  AtomicFile file(folder + "/config.json");
+  file.write(config);
+  file.commit();
+}
+
+void Model::add_gradients() {
+  parts_->parameters.add_gradients();
+  parts_->transformer.emplace(parts_->hf.config, parts_->parameters);
+}
+
+}  // namespace heed
