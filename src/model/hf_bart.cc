@@ -24,11 +24,11 @@ void common_fields(HfFields& f, ModelConfig& c, const Variant& v) {
   f.value({"decoder_layers"}, c.decoder_layers, v.layers);
   f.value({"encoder_attention_heads"}, c.heads, 16);
   int decoder_heads = c.decoder_heads ? c.decoder_heads : c.heads;
-  f.value({"decoder_attention_heads"}, decoder_heads, 16);
+  f.size({"decoder_attention_heads"}, decoder_heads, 16);
   if (f.reading()) c.decoder_heads = decoder_heads;
   f.value({"encoder_ffn_dim"}, c.ffn, v.ffn);
   int64_t decoder_ffn = c.decoder_ffn ? c.decoder_ffn : c.ffn;
-  f.value({"decoder_ffn_dim"}, decoder_ffn, v.ffn);
+  f.size({"decoder_ffn_dim"}, decoder_ffn, v.ffn);
   if (f.reading()) c.decoder_ffn = decoder_ffn;
   f.value({"max_position_embeddings"}, c.max_positions, 1024);
   f.value({"activation_function"}, c.activation, v.activation);
@@ -84,7 +84,7 @@ void marian_fields(HfFields& f, ModelConfig& c) {
       {.vocabulary = 58101, .pad_id = 58100, .bos_id = -1, .eos_id = 0, .decoder_start_id = 58100});
   f.always("position_offset", c.position_offset, 0);
   int64_t target = c.output_vocabulary();
-  f.value({"decoder_vocab_size"}, target, c.vocabulary);
+  f.size({"decoder_vocab_size"}, target, c.vocabulary);
   if (f.reading()) c.target_vocabulary = target;
   bool shared = c.tying == Tying::all || c.tying == Tying::source_target;
   bool tied = c.tying == Tying::all || c.tying == Tying::target_output;

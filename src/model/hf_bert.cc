@@ -46,7 +46,7 @@ void bert_sizes(HfFields& f, ModelConfig& c) {
   f.value({"num_attention_heads"}, c.heads, 12);
   f.value({"intermediate_size"}, c.ffn, 3072);
   f.value({"hidden_act"}, c.activation, Activation::gelu);
-  f.value({"type_vocab_size"}, c.token_types, 2);
+  f.size({"type_vocab_size"}, c.token_types, 2);
   if (!f.reading() && c.token_types == 0) f.cannot("token_types");  // transformers looks one up
   f.value({"layer_norm_eps"}, c.norm_eps, 1e-12f);
   f.dropout("hidden_dropout_prob", {&c.dropout, &c.embedding_dropout}, 0.1f);

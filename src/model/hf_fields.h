@@ -42,6 +42,14 @@ class HfFields {
   void value(Keys keys, T& field, std::type_identity_t<T> fallback) {
     nullable(keys, field, fallback, fallback, /*write_null=*/false);
   }
+  // The same for a size, which is never 0: that is how ModelConfig says "as usual".
+  template <class T>
+  void size(Keys keys, T& field, std::type_identity_t<T> fallback) {
+    value(keys, field, fallback);
+    if (reading_ && field <= 0 && fallback > 0) {
+      unsupported(*keys.begin(), field, "positive numbers");
+    }
+  }
   // The same where null has a meaning of its own.
   template <class T>
   void nullable(Keys keys, T& field, std::type_identity_t<T> absent, std::type_identity_t<T> null,

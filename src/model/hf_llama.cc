@@ -84,12 +84,12 @@ void rms_decoder_basics(HfFields& f, ModelConfig& c, const Defaults& d) {
   f.value({"num_hidden_layers"}, c.decoder_layers, d.layers);
   f.value({"num_attention_heads"}, c.heads, d.heads);
   int kv_heads = c.kv_heads ? c.kv_heads : c.heads;
-  f.value({"num_key_value_heads"}, kv_heads, d.kv_heads ? d.kv_heads : c.heads);
+  f.size({"num_key_value_heads"}, kv_heads, d.kv_heads ? d.kv_heads : c.heads);
   if (f.reading()) c.kv_heads = kv_heads;
   int head_dim = c.head_dim;
   const int derived = c.heads > 0 ? static_cast<int>(c.width / c.heads) : 0;
   if (head_dim == 0) head_dim = derived;
-  f.value({"head_dim"}, head_dim, d.head_dim ? d.head_dim : derived);
+  f.size({"head_dim"}, head_dim, d.head_dim ? d.head_dim : derived);
   if (f.reading()) c.head_dim = head_dim;
   f.value({"max_position_embeddings"}, c.max_positions, d.positions);
   f.value({"rms_norm_eps"}, c.norm_eps, 1e-6f);
@@ -232,15 +232,15 @@ void gemma2_fields(HfFields& f, ModelConfig& c) {
   f.choice("tie_word_embeddings", c.tying, Tying::all, Tying::none, true);
   float scalar = 0;
   if (!f.reading()) {
-    const float scale = c.attention_scale;
-    scalar = scale > 0 ? 1 / (scale * scale) : static_cast<float>(c.head_dimension());
+    const double scale = c.attention_scale;
+    scalar = static_cast<float>(scale > 0 ? 1 / (scale * scale) : c.head_dimension());
   }
   // Almost always a whole number, which the square of a rounded root is not.
   if (std::abs(scalar - std::round(scalar)) < 1e-4f * scalar) scalar = std::round(scalar);
   f.value({"query_pre_attn_scalar"}, scalar, 256);
   if (f.reading()) {
     if (scalar > 0)
-      c.attention_scale = 1 / std::sqrt(scalar);
+      c.attention_scale = static_cast<float>(1 / std::sqrt(double{scalar}));
     else
       f.cannot("query_pre_attn_scalar must be positive");
   }

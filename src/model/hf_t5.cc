@@ -45,7 +45,7 @@ void t5_fields_with(HfFields& f, ModelConfig& c, bool tied_by_default) {
   f.value({"num_heads"}, c.heads, 8);
   int head_dim = c.head_dim;
   if (head_dim == 0 && c.heads > 0) head_dim = static_cast<int>(c.width / c.heads);
-  f.value({"d_kv"}, head_dim, 64);
+  f.size({"d_kv"}, head_dim, 64);
   if (f.reading()) c.head_dim = head_dim;
   f.value({"d_ff"}, c.ffn, 2048);
   if (c.family == Family::encoder_decoder) {
