@@ -183,7 +183,17 @@ int64_t parameter_count(const ModelConfig& config) {
   return count;
 }
 
-Parameters::Parameters(const ModelConfig& config) : specs_(declare(config)) {
+Parameters::Parameters(const ModelConfig& config) : Parameters(config, Storage::numbers) {}
+
+Parameters Parameters::shapes_only(const ModelConfig& config) {
+  Parameters shapes(config, Storage::none);
+  for (const ParameterSpec& spec : shapes.specs_) {
+    shapes.slots_.push_back({Mat(nullptr, spec.rows, spec.cols)});
+  }
+  return shapes;
+}
+
+Parameters::Parameters(const ModelConfig& config, Storage storage) : specs_(declare(config)) {
   int64_t at = 0;
   for (size_t i = 0; i < specs_.size(); ++i) {
     offsets_.push_back(at);
@@ -191,7 +201,7 @@ Parameters::Parameters(const ModelConfig& config) : specs_(declare(config)) {
     const bool fresh = by_name_.emplace(specs_[i].name, i).second;
     HEED_CHECK(fresh, "declared twice: " + specs_[i].name);
   }
-  values_.resize(static_cast<size_t>(at));
+  if (storage == Storage::numbers) values_.resize(static_cast<size_t>(at));
 }
 
 void Parameters::initialise(uint64_t seed) {
@@ -253,8 +263,8 @@ Weight Parameters::weight(std::string_view name) const {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return {};
   const size_t i = found->second;
-  return {ConstMat(values_.data() + offsets_[i], specs_[i].rows, specs_[i].cols),
-          slots_.empty() ? nullptr : &slots_[i]};
+  const float* values = values_.empty() ? nullptr : values_.data() + offsets_[i];
+  return {ConstMat(values, specs_[i].rows, specs_[i].cols), slots_.empty() ? nullptr : &slots_[i]};
 }
 
 std::span<float> Parameters::values(std::string_view name) {

@@ -42,6 +42,9 @@ class Parameters {
  public:
   // Values only; training adds gradients.
   explicit Parameters(const ModelConfig& config);
+  // Names and shapes without numbers, gradients included: enough for a measuring run of a model of
+  // any size, and for nothing else.
+  static Parameters shapes_only(const ModelConfig& config);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
   Parameters(Parameters&&) = default;
@@ -67,6 +70,8 @@ class Parameters {
   int64_t count() const { return static_cast<int64_t>(values_.size()); }
 
  private:
+  enum class Storage { numbers, none };
+  Parameters(const ModelConfig& config, Storage storage);
   size_t index(std::string_view name) const;
 
   std::vector<ParameterSpec> specs_;

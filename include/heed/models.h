@@ -1,0 +1,55 @@
+// Model folders and presets: what they are, how large, and other forms of them.
+//
+//   heed::ModelInfo info = heed::preset_info("transformer-base");
+//   heed::convert_model("models/bert", "models/bert-f16", {.type = "f16"});
+//
+// A model folder is in Hugging Face's layout: config.json, model.safetensors (or its shards, or
+// pytorch_model.bin). All functions throw heed::Error.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+struct PresetInfo {
+  std::string name;
+  std::string about;
+  int64_t parameters = 0;
+};
+std::vector<PresetInfo> list_presets();
+
+// One field of a model's configuration, as it is spelt in config files.
+struct Setting {
+  std::string name;
+  std::string value;  // JSON
+  std::string help;
+};
+
+// Working memory (beside the weights) of a batch, known before anything runs.
+struct ShapeMemory {
+  int64_t sequences = 0, length = 0;
+  int64_t inference_bytes = 0;
+  int64_t training_bytes = 0;  // activations and gradients of them
+};
+
+struct ModelInfo {
+  std::string model_type;  // "marian"; "heed" where Hugging Face has no equivalent
+  int64_t parameters = 0;
+  int64_t weight_bytes = 0;    // as f32
+  int64_t training_bytes = 0;  // weights, gradients and Adam's two slots
+  double flops_per_token = 0;  // of one forward, products of the weights alone
+  std::vector<ShapeMemory> memory;
+  std::vector<Setting> settings;
+};
+ModelInfo model_info(const std::string& folder);
+ModelInfo preset_info(const std::string& name);
+
+struct ConvertOptions {
+  std::string type = "f32";  // f32, f16 or bf16
+};
+void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options);
+
+}  // namespace heed

@@ -1,0 +1,41 @@
+// heed convert: a model folder in another form.
+#include <memory>
+
+#include "cli/flags.h"
+#include "cli/program.h"
+#include "heed/error.h"
+#include "heed/models.h"
+
+namespace heed::cli {
+namespace {
+
+struct ConvertFlags : CommonFlags {
+  std::string model, out;
+  ConvertOptions options;
+};
+
+void run_convert(const ConvertFlags& flags, Output& out) {
+  for (const auto& [flag, value] : {std::pair{"--model", flags.model}, {"--out", flags.out}}) {
+    if (value.empty()) {
+      throw Error(ErrorCode::invalid_argument, std::string("heed convert: ") + flag + " is missing",
+                  "heed convert --model DIR --out DIR [--type f16]");
+    }
+  }
+  convert_model(flags.model, flags.out, flags.options);
+  if (flags.json) out.write("{}\n");
+}
+
+}  // namespace
+
+void add_convert(Program& program) {
+  CLI::App& convert = program.add_command(
+      program.heed(), "convert", "Write a model folder anew: as safetensors, in another type");
+  const auto flags = std::make_shared<ConvertFlags>();
+  add_text(convert, "--model", flags->model, "DIR", "the model folder to read");
+  add_text(convert, "--out", flags->out, "DIR", "the folder to write");
+  add_text(convert, "--type", flags->options.type, "TYPE", "f32, f16 or bf16");
+  add_common_flags(convert, *flags);
+  program.on_run(convert, [flags](Output& out) { run_convert(*flags, out); });
+}
+
+}  // namespace heed::cli

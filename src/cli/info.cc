@@ -1,0 +1,85 @@
+// heed info: what a model is, how large it is, and what it needs.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/flags.h"
+#include "cli/program.h"
+#include "cli/table.h"
+#include "heed/error.h"
+#include "heed/models.h"
+
+namespace heed::cli {
+namespace {
+
+struct InfoFlags : CommonFlags {
+  std::string model, preset;
+};
+
+std::string megabytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 1) + " MB"; }
+
+std::string to_text(const ModelInfo& info) {
+  std::string text = "model type        " + info.model_type + "\n" + "parameters        " +
+                     std::to_string(info.parameters) + " (" +
+                     fixed(static_cast<double>(info.parameters) / 1e6, 1) + " M)\n" +
+                     "weights           " + megabytes(info.weight_bytes) + " as f32\n" +
+                     "to train them     " + megabytes(info.training_bytes) +
+                     " with gradients and Adam\n" + "FLOPs a token     " +
+                     fixed(info.flops_per_token / 1e6, 1) + " M forward\n\n";
+  Table memory({{"sequences", Align::right},
+                {"length", Align::right},
+                {"inference", Align::right},
+                {"training", Align::right}});
+  for (const ShapeMemory& shape : info.memory) {
+    memory.add_row({std::to_string(shape.sequences), std::to_string(shape.length),
+                    megabytes(shape.inference_bytes), megabytes(shape.training_bytes)});
+  }
+  Table settings({{"setting"}, {"value"}, {"meaning"}});
+  for (const Setting& setting : info.settings) {
+    settings.add_row({setting.name, setting.value, setting.help});
+  }
+  return text + "working memory of a batch, beside the weights\n" + memory.text() + "\n" +
+         settings.text();
+}
+
+std::string to_json(const ModelInfo& info) {
+  using Json = nlohmann::ordered_json;
+  Json memory = Json::array(), config = Json::object();
+  for (const ShapeMemory& shape : info.memory) {
+    memory.push_back({{"sequences", shape.sequences},
+                      {"length", shape.length},
+                      {"inference_bytes", shape.inference_bytes},
+                      {"training_bytes", shape.training_bytes}});
+  }
+  for (const Setting& setting : info.settings) config[setting.name] = Json::parse(setting.value);
+  const Json document = {{"model_type", info.model_type},
+                         {"parameters", info.parameters},
+                         {"weight_bytes", info.weight_bytes},
+                         {"training_bytes", info.training_bytes},
+                         {"flops_per_token", info.flops_per_token},
+                         {"memory", std::move(memory)},
+                         {"config", std::move(config)}};
+  return document.dump(2) + "\n";
+}
+
+void run_info(const InfoFlags& flags, Output& out) {
+  if (flags.model.empty() == flags.preset.empty()) {
+    throw Error(ErrorCode::invalid_argument, "heed info: give either --model or --preset",
+                "heed info --preset transformer-base");
+  }
+  const ModelInfo info = flags.preset.empty() ? model_info(flags.model) : preset_info(flags.preset);
+  out.write(flags.json ? to_json(info) : to_text(info));
+}
+
+}  // namespace
+
+void add_info(Program& program) {
+  CLI::App& info = program.add_command(program.heed(), "info",
+                                       "Tell what a model is, how large, and what it needs");
+  const auto flags = std::make_shared<InfoFlags>();
+  add_text(info, "--model", flags->model, "DIR", "a model folder");
+  add_text(info, "--preset", flags->preset, "NAME", "or a preset (heed presets lists them)");
+  add_common_flags(info, *flags);
+  program.on_run(info, [flags](Output& out) { run_info(*flags, out); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,133 @@
+#include "heed/models.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/arena.h"
+#include "heed/error.h"
+#include "model/model.h"
+#include "model/packed_batch.h"
+#include "model/presets.h"
+
+namespace heed {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Forward, and with a tape backward, of `sequences` × `length` ids: as much work as a step does.
+void run_step(Ctx& ctx, const ModelConfig& config, const Transformer& transformer,
+              const PackedBatch& packed) {
+  const Batch batch = packed.batch();
+  const auto memory = [&] { return transformer.encode(ctx, {.batch = batch}); };
+  Var hidden;
+  switch (config.family) {
+    case Family::encoder_decoder:
+      hidden = transformer.decode(ctx, batch, memory(), batch);
+      break;
+    case Family::encoder_only:
+      hidden = memory();
+      break;
+    case Family::decoder_only:
+      hidden = transformer.decode(ctx, batch);
+      break;
+  }
+  if (config.head == Head::language_model || config.head == Head::masked_lm) {
+    transformer.token_loss(ctx, hidden, packed.tokens, {});
+  }
+  if (ctx.tape) ctx.tape->backward(ctx);
+}
+
+int64_t peak_bytes(const ModelConfig& config, const Transformer& transformer,
+                   const PackedBatch& packed, bool training) {
+  ThreadPool pool;
+  Arena plan = Arena::measuring();
+  Tape tape;
+  Ctx ctx{pool, plan, training ? &tape : nullptr};
+  run_step(ctx, config, transformer, packed);
+  return static_cast<int64_t>(plan.peak_bytes());
+}
+
+std::vector<ShapeMemory> memory_by_shape(const ModelConfig& config) {
+  // No numbers are touched while measuring, so a model of any size can be asked about.
+  Parameters shapes = Parameters::shapes_only(config);
+  const Transformer transformer(config, shapes);
+  std::vector<ShapeMemory> list;
+  for (const auto& [sequences, length] :
+       {std::pair<int64_t, int64_t>{1, 32}, {1, 512}, {32, 32}, {32, 128}}) {
+    if (length > config.max_positions) continue;
+    const std::vector<std::vector<int32_t>> ids(
+        static_cast<size_t>(sequences), std::vector<int32_t>(static_cast<size_t>(length), 0));
+    const PackedBatch packed(ids);
+    list.push_back({sequences, length, peak_bytes(config, transformer, packed, false),
+                    peak_bytes(config, transformer, packed, true)});
+  }
+  return list;
+}
+
+// Two operations for every weight that multiplies a token's row: all matrices but the tables that
+// are only looked up.
+double flops_per_token(const ModelConfig& config) {
+  double weights = 0;
+  for (const ParameterSpec& spec : declare(config)) {
+    const bool table = spec.name.starts_with("embedding.") || spec.name.starts_with("target.") ||
+                       spec.name.ends_with("t5_bias");
+    if (spec.rows > 1 && !table) weights += static_cast<double>(spec.size());
+  }
+  const bool tied = config.tying == Tying::all || config.tying == Tying::target_output;
+  const bool vocabulary = config.head == Head::language_model || config.head == Head::masked_lm;
+  if (tied && vocabulary) {
+    weights += static_cast<double>(config.output_vocabulary()) * static_cast<double>(config.width);
+  }
+  return 2 * weights;
+}
+
+ModelInfo info_of(const ModelConfig& config, const std::string& model_type) {
+  ModelInfo info;
+  info.model_type = model_type;
+  info.parameters = parameter_count(config);
+  info.weight_bytes = info.parameters * static_cast<int64_t>(sizeof(float));
+  info.training_bytes = 4 * info.weight_bytes;
+  info.flops_per_token = flops_per_token(config);
+  info.memory = memory_by_shape(config);
+  const Json values = Json::parse(to_json(config));
+  describe(config, [&](const char* name, const auto&, const char* help) {
+    info.settings.push_back({name, values.at(name).dump(), help});
+  });
+  return info;
+}
+
+}  // namespace
+
+std::vector<PresetInfo> list_presets() {
+  std::vector<PresetInfo> list;
+  for (const Preset& p : presets()) {
+    list.push_back({p.name, p.about, parameter_count(preset(p.name))});
+  }
+  return list;
+}
+
+ModelInfo preset_info(const std::string& name) {
+  const ModelConfig config = preset(name);
+  return info_of(config, hf_equivalent(config).model_type);
+}
+
+ModelInfo model_info(const std::string& folder) {
+  const Model model = Model::load(folder);
+  return info_of(model.config(), model.hugging_face().model_type);
+}
+
+void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options) {
+  ModelSaveOptions save;
+  if (options.type == "f32") {
+    save.dtype = DType::f32;
+  } else if (options.type == "f16") {
+    save.dtype = DType::f16;
+  } else if (options.type == "bf16") {
+    save.dtype = DType::bf16;
+  } else {
+    throw Error(ErrorCode::invalid_argument, "the type is '" + options.type + "'",
+                "use f32, f16 or bf16");
+  }
+  Model::load(from).save(to, save);
+}
+
+}  // namespace heed
