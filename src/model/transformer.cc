@@ -258,7 +258,21 @@ Var Transformer::run(Ctx& ctx, const Pass& pass) const {
     table = rope_table(ctx, pass.batch.positions, frequencies_);
     with_rope.rope = &table;
   }
-  for (size_t i = 0; i < pass.stack.layers.size(); ++i) x = block(ctx, with_rope, i, x);
+  // In inference a layer's memory is given back when its output has been copied down; attention
+  // maps would be lost with it.
+  const bool rewinds = !ctx.tape && !pass.maps;
+  for (size_t i = 0; i < pass.stack.layers.size(); ++i) {
+    const Arena::Mark mark = ctx.arena.mark();
+    const Var y = block(ctx, with_rope, i, x);
+    if (!rewinds) {
+      x = y;
+      continue;
+    }
+    ctx.parallel(y.rows(), row_grain(y.cols()), [&](int64_t begin, int64_t end) {
+      std::copy_n(y.value.row(begin), (end - begin) * y.cols(), x.value.row(begin));
+    });
+    ctx.arena.rewind(mark);
+  }
   return c_.final_norm ? norm(ctx, x, pass.stack.final_norm) : x;
 }
 
