@@ -99,4 +99,9 @@ std::span<const std::byte> MappedFile::bytes(uint64_t offset, uint64_t length,
   return {data_ + offset, static_cast<size_t>(length)};
 }
 
+void MappedFile::drop_pages() const {
+  // Only advice: when it is refused, memory is the only loss.
+  if (size_ > 0) (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
 }  // namespace heed

@@ -26,6 +26,10 @@ class MappedFile {
   // `length` bytes from `offset`; throws corrupt_file, naming `what`, when they reach past the end.
   std::span<const std::byte> bytes(uint64_t offset, uint64_t length, const char* what) const;
 
+  // Lets the system take back the memory of pages that were read; reading them again fetches them
+  // from the file. For a reader that has copied what it needs.
+  void drop_pages() const;
+
  private:
   std::string path_;
   const std::byte* data_ = nullptr;

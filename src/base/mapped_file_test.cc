@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cstdio>
 
 #include <filesystem>
 #include <fstream>
@@ -117,6 +119,19 @@ TEST_F(MappedFileTest, SurvivesTheNameOfTheFile) {
   const MappedFile file(write("a", "content"));
   std::filesystem::remove(path("a"));
   EXPECT_EQ(text(file.bytes()), "content");
+}
+
+TEST(MappedFilePages, CanBeDroppedAndReadAgain) {
+  const std::string path = testing::TempDir() + "heed_drop_pages";
+  const std::string text(100000, 'x');
+  std::ofstream(path) << text;
+  const MappedFile file(path);
+  file.drop_pages();
+  const auto bytes = file.bytes();
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), text);
+  file.drop_pages();
+  EXPECT_EQ(static_cast<char>(bytes[99999]), 'x');
+  std::remove(path.c_str());
 }
 
 }  // namespace

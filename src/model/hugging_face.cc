@@ -203,21 +203,36 @@ void check_sinusoids(const Match& match, const ModelConfig& c, const std::string
   }
 }
 
-void load(const Match& match, const ModelConfig& c, Parameters& parameters,
+// Copies a tensor piece by piece and gives the pieces' pages back, or a model would be in memory
+// twice while it loads.
+void copy_and_drop(const TensorView& tensor, const TensorFile& file, float* out) {
+  constexpr int64_t kPiece = int64_t{1} << 21;
+  const int64_t count = tensor.element_count();
+  const size_t size = count > 0 ? tensor.bytes.size() / static_cast<size_t>(count) : 0;
+  for (int64_t at = 0; at < count; at += kPiece) {
+    const int64_t piece = std::min(kPiece, count - at);
+    const auto bytes =
+        tensor.bytes.subspan(static_cast<size_t>(at) * size, static_cast<size_t>(piece) * size);
+    copy_as_f32({tensor.name, tensor.dtype, {piece}, bytes}, out + at);
+    file.drop_pages();
+  }
+}
+
+void load(const Match& match, const ModelConfig& c, const TensorFile& file, Parameters& parameters,
           const std::string& where) {
   const HfTensorRule& rule = *match.rule;
   if (rule.layout == HfLayout::sinusoids) return check_sinusoids(match, c, where);
   const std::span<float> values = parameters.values(rule.heed);
   if (is_rearranged(rule.layout)) {
     std::vector<float> there(values.size());
-    copy_as_f32(*match.parts.front(), there.data());
+    copy_and_drop(*match.parts.front(), file, there.data());
     rearranged(rule, c).each_run([&](int64_t to, int64_t from, int64_t count) {
       std::copy_n(there.data() + from, count, values.data() + to);
     });
   } else {
     int64_t at = 0;
     for (const TensorView* part : match.parts) {
-      copy_as_f32(*part, values.data() + at);
+      copy_and_drop(*part, file, values.data() + at);
       at += part->element_count();
     }
     HEED_CHECK(at == static_cast<int64_t>(values.size()), "parts of " + rule.heed);
@@ -288,7 +303,7 @@ Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string
   const std::vector<Match> matches = matcher.match(rules);
   matcher.throw_if_different(where);
   Parameters parameters(hf.config);
-  for (const Match& match : matches) load(match, hf.config, parameters, where);
+  for (const Match& match : matches) load(match, hf.config, file, parameters, where);
   return parameters;
 }
 

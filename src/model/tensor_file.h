@@ -83,6 +83,11 @@ class TensorFile {
   // The files' "__metadata__"; where shards disagree, the first one's.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
+  // Gives back the memory of what was read so far, see MappedFile::drop_pages().
+  void drop_pages() const {
+    for (const MappedFile& file : files_) file.drop_pages();
+  }
+
  private:
   TensorFile() = default;
   static TensorFile open_file(const std::string& path);
