@@ -1,5 +1,6 @@
 // heed convert: a model folder in another form.
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
 #include "cli/program.h"
@@ -22,7 +23,10 @@ void run_convert(const ConvertFlags& flags, Output& out) {
     }
   }
   convert_model(flags.model, flags.out, flags.options);
-  if (flags.json) out.write("{}\n");
+  if (flags.json) {
+    const nlohmann::ordered_json document = {{"out", flags.out}, {"type", flags.options.type}};
+    out.write(document.dump(2) + "\n");
+  }
 }
 
 }  // namespace
