@@ -52,4 +52,24 @@ struct ConvertOptions {
 };
 void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options);
 
+// Runs raw token ids and writes tensors, to compare Heed with another implementation. The inputs
+// are a JSON object: "sequences", or "sources" and "decoder_inputs"; where they apply
+// "token_type_ids", "global_tokens" (places in each sequence) and "labels".
+struct ForwardOptions {
+  std::string inputs;      // a JSON file
+  std::string out;         // a safetensors file to write; empty: none
+  std::string gradients;   // a safetensors file for the gradients of the loss; empty: none
+  bool attention = false;  // write attention maps too
+  int threads = 0;         // 0: every CPU this process may use
+};
+struct ForwardTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+struct ForwardResult {
+  std::optional<double> loss;  // the mean over the labels, when there are any
+  std::vector<ForwardTensor> tensors;
+};
+ForwardResult run_forward(const std::string& folder, const ForwardOptions& options);
+
 }  // namespace heed

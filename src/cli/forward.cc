@@ -1,0 +1,80 @@
+// heed forward: raw token ids in, tensors out.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/flags.h"
+#include "cli/program.h"
+#include "cli/table.h"
+#include "heed/error.h"
+#include "heed/models.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "The inputs are a JSON object of raw ids: \"sequences\", or for encoder-decoder models "
+    "\"sources\"\n"
+    "and \"decoder_inputs\"; also \"token_type_ids\", \"global_tokens\" and \"labels\". The "
+    "tensors\n"
+    "written are packed: sequence after sequence, no padding. With labels the loss is printed.\n"
+    "\n"
+    "Example:\n"
+    "  heed forward --model DIR --inputs ids.json --out tensors.safetensors --attention";
+
+struct ForwardFlags : CommonFlags {
+  std::string model;
+  ForwardOptions options;
+};
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t n : shape) text += (text.empty() ? "" : " x ") + std::to_string(n);
+  return text;
+}
+
+std::string to_text(const ForwardResult& result) {
+  Table table({{"tensor"}, {"shape"}});
+  for (const ForwardTensor& tensor : result.tensors) {
+    table.add_row({tensor.name, shape_text(tensor.shape)});
+  }
+  return (result.loss ? "loss " + fixed(*result.loss, 6) + "\n" : "") + table.text();
+}
+
+std::string to_json(const ForwardResult& result) {
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::object();
+  for (const ForwardTensor& tensor : result.tensors) tensors[tensor.name] = tensor.shape;
+  nlohmann::ordered_json document = {{"tensors", std::move(tensors)}};
+  if (result.loss) document["loss"] = *result.loss;
+  return document.dump(2) + "\n";
+}
+
+void run_forward_verb(ForwardFlags& flags, Output& out) {
+  for (const auto& [flag, value] :
+       {std::pair{"--model", flags.model}, {"--inputs", flags.options.inputs}}) {
+    if (value.empty()) {
+      throw Error(ErrorCode::invalid_argument, std::string("heed forward: ") + flag + " is missing",
+                  "heed forward --model DIR --inputs FILE.json --out FILE.safetensors");
+    }
+  }
+  flags.options.threads = flags.threads;
+  const ForwardResult result = run_forward(flags.model, flags.options);
+  out.write(flags.json ? to_json(result) : to_text(result));
+}
+
+}  // namespace
+
+void add_forward(Program& program) {
+  CLI::App& forward =
+      program.add_command(program.heed(), "forward", "Run raw token ids and write the tensors");
+  const auto flags = std::make_shared<ForwardFlags>();
+  add_text(forward, "--model", flags->model, "DIR", "a model folder");
+  add_text(forward, "--inputs", flags->options.inputs, "FILE", "JSON with the ids");
+  add_text(forward, "--out", flags->options.out, "FILE", "safetensors to write");
+  add_text(forward, "--grads", flags->options.gradients, "FILE", "safetensors of the gradients");
+  add_switch(forward, "--attention", flags->options.attention, "write attention maps too");
+  add_common_flags(forward, *flags);
+  forward.footer(kHelp);
+  program.on_run(forward, [flags](Output& out) { run_forward_verb(*flags, out); });
+}
+
+}  // namespace heed::cli

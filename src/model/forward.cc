@@ -1,0 +1,294 @@
+// Raw token ids in, tensors out: how Heed is compared with other implementations.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "heed/error.h"
+#include "heed/models.h"
+#include "model/model.h"
+#include "model/packed_batch.h"
+#include "model/safetensors.h"
+
+namespace heed {
+namespace {
+
+using Json = nlohmann::json;
+using Ids = std::vector<std::vector<int32_t>>;
+
+// What the file of inputs says.
+struct Inputs {
+  Ids sequences;  // or sources
+  Ids decoder_inputs, token_types, global_tokens;
+  std::vector<int32_t> labels;
+  bool has_labels = false;
+};
+
+Ids read_ids(const Json& json, const char* key, const std::string& where) {
+  const auto found = json.find(key);
+  if (found == json.end()) return {};
+  const Error malformed(ErrorCode::invalid_argument,
+                        where + ": " + key + " is not a list of lists of whole numbers",
+                        std::string("for example \"") + key + "\": [[5, 6, 7], [8, 9]]");
+  if (!found->is_array()) throw malformed;
+  Ids ids;
+  for (const Json& sequence : *found) {
+    if (!sequence.is_array()) throw malformed;
+    std::vector<int32_t>& row = ids.emplace_back();
+    for (const Json& id : sequence) {
+      if (!id.is_number_integer() || !std::in_range<int32_t>(id.get<int64_t>())) throw malformed;
+      row.push_back(id.get<int32_t>());
+    }
+  }
+  return ids;
+}
+
+std::vector<int32_t> end_to_end(const Ids& ids) {
+  std::vector<int32_t> all;
+  for (const auto& sequence : ids) all.insert(all.end(), sequence.begin(), sequence.end());
+  return all;
+}
+
+// The labels as given; without any, those that a decoder-only model trains on: the next tokens.
+void read_labels(const Json& json, const ModelConfig& config, const std::string& where,
+                 Inputs& inputs) {
+  if (const auto found = json.find("labels"); found != json.end()) {
+    inputs.has_labels = true;
+    const bool one_each = found->is_array() && !found->empty() && !found->front().is_array();
+    inputs.labels = one_each ? read_ids({{"labels", Json::array({*found})}}, "labels", where).at(0)
+                             : end_to_end(read_ids(json, "labels", where));
+  } else if (config.family == Family::decoder_only && config.head == Head::language_model) {
+    inputs.has_labels = true;
+    for (const auto& sequence : inputs.sequences) {
+      if (sequence.empty()) continue;
+      inputs.labels.insert(inputs.labels.end(), sequence.begin() + 1, sequence.end());
+      inputs.labels.push_back(kIgnoreLabel);
+    }
+  }
+}
+
+Inputs read_inputs(const std::string& path, const ModelConfig& config) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Error(ErrorCode::not_found, path + ": cannot be opened", "--inputs takes a JSON file");
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    throw Error(ErrorCode::invalid_argument, path + ": not a JSON object",
+                "for example {\"sequences\": [[5, 6, 7]]}");
+  }
+  const bool two = config.family == Family::encoder_decoder;
+  Inputs inputs;
+  inputs.sequences = read_ids(json, two ? "sources" : "sequences", path);
+  inputs.decoder_inputs = read_ids(json, "decoder_inputs", path);
+  inputs.token_types = read_ids(json, "token_type_ids", path);
+  inputs.global_tokens = read_ids(json, "global_tokens", path);
+  if (inputs.sequences.empty() ||
+      (two && inputs.decoder_inputs.size() != inputs.sequences.size())) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        path + ": this model needs " + (two ? "sources and as many decoder_inputs" : "sequences"),
+        two ? "{\"sources\": [[5, 6]], \"decoder_inputs\": [[1, 7]]}"
+            : "{\"sequences\": [[5, 6, 7]]}");
+  }
+  for (const Ids* ids : {&inputs.sequences, two ? &inputs.decoder_inputs : &inputs.sequences}) {
+    for (const auto& sequence : *ids) {
+      if (!sequence.empty()) continue;
+      throw Error(ErrorCode::invalid_argument, path + ": a sequence is empty",
+                  "every sequence needs at least one id");
+    }
+  }
+  const auto lengths_differ = [](const Ids& a, const Ids& b) {
+    return !std::ranges::equal(a, b, {}, &std::vector<int32_t>::size, &std::vector<int32_t>::size);
+  };
+  if (!inputs.token_types.empty() && lengths_differ(inputs.token_types, inputs.sequences)) {
+    throw Error(ErrorCode::invalid_argument, path + ": token_type_ids do not match sequences",
+                "give one type for each id");
+  }
+  read_labels(json, config, path, inputs);
+  return inputs;
+}
+
+// One run of the model, and what is to be kept of it.
+class ForwardRun {
+ public:
+  ForwardRun(const Model& model, const Inputs& inputs, bool attention)
+      : model_(model),
+        inputs_(inputs),
+        attention_(attention),
+        source_(inputs.sequences, inputs.token_types),
+        target_(inputs.decoder_inputs),
+        source_batch_(source_.batch()),
+        target_batch_(target_.batch()) {
+    if (inputs.global_tokens.empty()) return;
+    std::vector<int32_t> rows;
+    for (size_t s = 0; s < std::min(inputs.global_tokens.size(), inputs.sequences.size()); ++s) {
+      for (const int32_t t : inputs.global_tokens[s]) rows.push_back(source_.offsets[s] + t);
+    }
+    global_.emplace(source_batch_, rows);
+  }
+
+  // Hidden states and heads, in the names of Hugging Face's outputs. Measures when ctx does.
+  void outputs(Ctx& ctx) {
+    const Transformer& t = model_.transformer();
+    const ModelConfig& c = model_.config();
+    const Var hidden = run(ctx, attention_);
+    keep("last_hidden_state", hidden.value);
+    if (c.head == Head::language_model || c.head == Head::masked_lm) {
+      keep("logits", t.logits(ctx, hidden).value);
+    } else if (c.head == Head::embedding) {
+      keep("sentence_embedding", t.sentence(ctx, hidden, source_batch_).value);
+    } else if (c.head != Head::none) {
+      keep("logits", t.classify(ctx, hidden, source_batch_).value);
+    } else if (c.pooler) {
+      keep("pooler_output", t.pooled(ctx, hidden, source_batch_).value);
+    }
+    if (ctx.measuring()) return;
+    const bool two = c.family == Family::encoder_decoder;
+    for (const AttentionMap& map : encoder_maps_) {
+      keep_map(map, two ? "encoder_attention" : "attention", source_, source_);
+    }
+    for (const AttentionMap& map : decoder_maps_) {
+      const bool cross = map.name.ends_with(".cross");
+      const char* kind = !two ? "attention" : cross ? "cross_attention" : "decoder_attention";
+      keep_map(map, kind, two ? target_ : source_, cross || !two ? source_ : target_);
+    }
+  }
+
+  // The mean loss of the labels; with a tape also its gradients.
+  double loss(Ctx& ctx) {
+    const Transformer& t = model_.transformer();
+    const Var hidden = run(ctx, false);
+    const auto counted =
+        std::ranges::count_if(inputs_.labels, [](int32_t label) { return label != kIgnoreLabel; });
+    const CrossEntropyOptions options{.gradient_scale =
+                                          counted > 0 ? 1 / static_cast<float>(counted) : 0};
+    const Head head = model_.config().head;
+    const bool by_token = head == Head::language_model || head == Head::masked_lm;
+    const Var scores = by_token ? hidden : t.classify(ctx, hidden, source_batch_);
+    if (static_cast<int64_t>(inputs_.labels.size()) != scores.rows()) {
+      throw Error(ErrorCode::invalid_argument,
+                  "there are " + std::to_string(inputs_.labels.size()) + " labels for " +
+                      std::to_string(scores.rows()) + " rows",
+                  "-100 marks a row without a label");
+    }
+    const LossSum sum = by_token ? t.token_loss(ctx, scores, inputs_.labels, options)
+                                 : cross_entropy(ctx, scores, inputs_.labels, options);
+    if (ctx.tape) ctx.tape->backward(ctx);
+    return sum.count > 0 ? sum.sum / static_cast<double>(sum.count) : 0;
+  }
+
+  struct Kept {
+    std::vector<int64_t> shape;
+    std::vector<float> copy;  // later ops may overwrite the original
+  };
+  const std::map<std::string, Kept>& kept() const { return kept_; }
+
+ private:
+  Var run(Ctx& ctx, bool maps) {
+    encoder_maps_.clear(), decoder_maps_.clear();
+    AttentionMaps* encoder_maps = maps ? &encoder_maps_ : nullptr;
+    AttentionMaps* decoder_maps = maps ? &decoder_maps_ : nullptr;
+    const Transformer& t = model_.transformer();
+    const GlobalTokens* global = global_ ? &*global_ : nullptr;
+    switch (model_.config().family) {
+      case Family::encoder_only:
+        return t.encode(ctx, {source_batch_, global}, encoder_maps);
+      case Family::decoder_only:
+        return t.decode(ctx, source_batch_, decoder_maps);
+      case Family::encoder_decoder:
+        break;
+    }
+    const Var memory = t.encode(ctx, {source_batch_, global}, encoder_maps);
+    keep("encoder_last_hidden_state", memory.value);
+    return t.decode(ctx, target_batch_, memory, source_batch_, decoder_maps);
+  }
+
+  void keep(const std::string& name, const Mat& m) {
+    Kept& kept = kept_[name];
+    kept.shape = {m.rows, m.cols};
+    if (m.data) kept.copy.assign(m.data, m.data + m.size());
+  }
+
+  // A layer's map holds all sequences, one after the other: "encoder.0.self" → "….layer0.seq2".
+  void keep_map(const AttentionMap& map, const std::string& kind, const PackedBatch& queries,
+                const PackedBatch& keys) {
+    const std::string layer = map.name.substr(map.name.find('.') + 1);
+    const std::string prefix = kind + ".layer" + layer.substr(0, layer.find('.')) + ".seq";
+    int64_t pairs = 0;
+    for (size_t s = 0; s + 1 < queries.offsets.size(); ++s) {
+      pairs += int64_t{queries.offsets[s + 1] - queries.offsets[s]} *
+               (keys.offsets[s + 1] - keys.offsets[s]);
+    }
+    const int64_t heads = pairs > 0 ? map.probabilities.size() / pairs : 0;
+    const float* at = map.probabilities.data;
+    for (size_t s = 0; s + 1 < queries.offsets.size(); ++s) {
+      const int64_t rows = queries.offsets[s + 1] - queries.offsets[s];
+      const int64_t cols = keys.offsets[s + 1] - keys.offsets[s];
+      Kept& kept = kept_[prefix + std::to_string(s)];
+      kept.shape = {heads, rows, cols};
+      kept.copy.assign(at, at + heads * rows * cols);
+      at += heads * rows * cols;
+    }
+  }
+
+  const Model& model_;
+  const Inputs& inputs_;
+  bool attention_;
+  PackedBatch source_, target_;
+  Batch source_batch_, target_batch_;
+  std::optional<GlobalTokens> global_;
+  AttentionMaps encoder_maps_, decoder_maps_;
+  std::map<std::string, Kept> kept_;
+};
+
+// Plans the memory of `step` with a measuring run, then runs it.
+template <class Step>
+auto run_planned(ThreadPool& pool, Tape* tape, const Step& step) {
+  Arena plan = Arena::measuring();
+  Ctx measuring{pool, plan, tape};
+  step(measuring);
+  Arena arena(plan.peak_bytes());
+  Ctx ctx{pool, arena, tape};
+  return step(ctx);
+}
+
+}  // namespace
+
+ForwardResult run_forward(const std::string& folder, const ForwardOptions& options) {
+  Model model = Model::load(folder, {.dropout = false});
+  const Inputs inputs = read_inputs(options.inputs, model.config());
+  if (!options.gradients.empty() && !inputs.has_labels) {
+    throw Error(ErrorCode::invalid_argument, options.inputs + ": gradients need labels",
+                "add \"labels\" to the inputs");
+  }
+  if (!options.gradients.empty()) model.add_gradients();
+  ThreadPool pool(options.threads);
+  ForwardRun run(model, inputs, options.attention);
+  ForwardResult result;
+  run_planned(pool, nullptr, [&](Ctx& ctx) {
+    run.outputs(ctx);
+    return 0;
+  });
+  std::vector<TensorView> tensors;
+  for (const auto& [name, kept] : run.kept()) {
+    tensors.push_back({name, DType::f32, kept.shape, std::as_bytes(std::span(kept.copy))});
+    result.tensors.push_back({name, kept.shape});
+  }
+  if (!options.out.empty()) write_safetensors(options.out, tensors);
+  if (!inputs.has_labels) return result;
+  Tape tape;
+  Tape* used = options.gradients.empty() ? nullptr : &tape;
+  model.parameters().begin_step();
+  result.loss = run_planned(pool, used, [&](Ctx& ctx) { return run.loss(ctx); });
+  if (used) {
+    model.parameters().finish_gradients();
+    write_safetensors(options.gradients,
+                      hf_gradients(model.hugging_face(), model.parameters()).views);
+  }
+  return result;
+}
+
+}  // namespace heed
