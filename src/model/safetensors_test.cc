@@ -232,7 +232,7 @@ TEST_F(WriteSafetensors, NoTensorsAreAFileToo) {
 
 // Whatever Hugging Face wrote and Heed writes again has the same tensors.
 TEST_F(WriteSafetensors, GoldenFilesSurvive) {
-  const TensorFile original = TensorFile::open(kGoldenFolder + "gpt2/model.safetensors");
+  const TensorFile original = TensorFile::open(kGoldenFolder + "models/gpt2/model.safetensors");
   EXPECT_GT(original.tensors().size(), 20u);
   write_safetensors(path("a.safetensors"), original.tensors(), original.metadata());
   const TensorFile copy = TensorFile::open(path("a.safetensors"));

@@ -219,8 +219,8 @@ TEST(TorchFile, EveryByteChanged) {
 
 // What torch.save wrote, against the same model's safetensors.
 TEST(TorchFile, GoldenFilesAgree) {
-  const TensorFile torch = TensorFile::open(kGoldenFolder + "gpt2/pytorch_model.bin");
-  const TensorFile safetensors = TensorFile::open(kGoldenFolder + "gpt2/model.safetensors");
+  const TensorFile torch = TensorFile::open(kGoldenFolder + "models/gpt2/pytorch_model.bin");
+  const TensorFile safetensors = TensorFile::open(kGoldenFolder + "models/gpt2/model.safetensors");
   EXPECT_GT(safetensors.tensors().size(), 20u);
   for (const TensorView& expected : safetensors.tensors()) {
     const TensorView* found = torch.find(expected.name);
