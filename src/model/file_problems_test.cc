@@ -1,6 +1,6 @@
 #include "model/file_problems.h"
 
-#include "model/file_testing.h"
+#include "base/file_testing.h"
 
 namespace heed {
 namespace {

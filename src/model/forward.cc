@@ -7,7 +7,7 @@
 
 #include "heed/error.h"
 #include "heed/models.h"
-#include "model/model.h"
+#include "model/network.h"
 #include "model/packed_batch.h"
 #include "model/safetensors.h"
 
@@ -114,7 +114,7 @@ Inputs read_inputs(const std::string& path, const ModelConfig& config) {
 // One run of the model, and what is to be kept of it.
 class ForwardRun {
  public:
-  ForwardRun(const Model& model, const Inputs& inputs, bool attention)
+  ForwardRun(const Network& model, const Inputs& inputs, bool attention)
       : model_(model),
         inputs_(inputs),
         attention_(attention),
@@ -234,7 +234,7 @@ class ForwardRun {
     }
   }
 
-  const Model& model_;
+  const Network& model_;
   const Inputs& inputs_;
   bool attention_;
   PackedBatch source_, target_;
@@ -258,7 +258,7 @@ auto run_planned(ThreadPool& pool, Tape* tape, const Step& step) {
 }  // namespace
 
 ForwardResult run_forward(const std::string& folder, const ForwardOptions& options) {
-  Model model = Model::load(folder, {.dropout = false});
+  Network model = Network::load(folder, {.dropout = false});
   const Inputs inputs = read_inputs(options.inputs, model.config());
   if (!options.gradients.empty() && !inputs.has_labels) {
     throw Error(ErrorCode::invalid_argument, options.inputs + ": gradients need labels",

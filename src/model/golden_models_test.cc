@@ -11,7 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "model/model.h"
+#include "model/network.h"
 #include "model/packed_batch.h"
 
 namespace heed {
@@ -45,7 +45,7 @@ std::vector<float> numbers(ConstMat m) {
 class Golden {
  public:
   explicit Golden(const std::string& name)
-      : name_(name), model_(Model::load(folder_of(name), {.dropout = false})) {
+      : name_(name), model_(Network::load(folder_of(name), {.dropout = false})) {
     inputs_ = json::parse(std::ifstream(folder_of(name) + "/golden.json"));
     if (inputs_.contains("sources")) {
       source_ = PackedBatch(inputs_["sources"].get<Ids>());
@@ -65,7 +65,7 @@ class Golden {
     }
   }
 
-  Model& model() { return model_; }
+  Network& model() { return model_; }
   bool has_loss() const { return inputs_.contains("loss"); }
   double expected_loss() const { return inputs_["loss"].get<double>(); }
 
@@ -173,7 +173,7 @@ class Golden {
 
   std::string name_;
   json inputs_;
-  Model model_;
+  Network model_;
   PackedBatch source_, target_;
   Batch source_batch_, target_batch_;
   std::optional<GlobalTokens> global_;
@@ -253,9 +253,9 @@ TEST_P(GoldenModels, GiveTheSameLossAndGradients) {
 TEST_P(GoldenModels, ComeBackByteForByte) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("heed_golden_" + std::string(GetParam()));
-  const Model model = Model::load(folder_of(GetParam()));
+  const Network model = Network::load(folder_of(GetParam()));
   model.save(folder.string());
-  const Model again = Model::load(folder.string());
+  const Network again = Network::load(folder.string());
   EXPECT_EQ(again.config(), model.config());
   EXPECT_EQ(again.hugging_face().model_type, model.hugging_face().model_type);
   EXPECT_EQ(again.hugging_face().architecture, model.hugging_face().architecture);
@@ -276,7 +276,7 @@ TEST_P(GoldenModels, ComeBackByteForByte) {
 
 // A config alone, without where it came from, finds the way back to its architecture.
 TEST_P(GoldenModels, AreRecognisedByTheirConfig) {
-  const Model model = Model::load(folder_of(GetParam()));
+  const Network model = Network::load(folder_of(GetParam()));
   const HfConfig found = hf_equivalent(model.config());
   const std::string type = model.hugging_face().model_type;
   // Some architectures are others by another name.

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "heed/error.h"
-#include "model/model.h"
+#include "model/network.h"
 #include "model/safetensors.h"
 
 namespace heed {
@@ -174,11 +174,11 @@ TEST_P(HuggingFace, ConfigAndTensorsComeBackTheSame) {
   EXPECT_EQ(hf.model_type, original["model_type"]);
   EXPECT_EQ(hf.architecture, original["architectures"][0]);
 
-  const Model model(hf.config, /*seed=*/7);
+  const Network model(hf.config, /*seed=*/7);
   EXPECT_NE(model.hugging_face().model_type, "heed");
   const TemporaryFolder folder;
   model.save(folder.path());
-  const Model again = Model::load(folder.path());
+  const Network again = Network::load(folder.path());
   EXPECT_EQ(again.hugging_face().model_type, model.hugging_face().model_type);
   EXPECT_THAT(again.parameters().all_values().size(), model.parameters().all_values().size());
   for (const ParameterSpec& spec : model.parameters().specs()) {
@@ -238,11 +238,11 @@ TEST(HuggingFaceConfig, WritesWhatHasNoEquivalentAsHeed) {
   c.vocabulary = 20, c.width = 8, c.heads = 2, c.ffn = 12;
   c.encoder_layers = 1, c.decoder_layers = 2;
   c.position = Position::rope, c.norm_place = NormPlace::pre, c.final_norm = true;
-  const Model model(c, 3);
+  const Network model(c, 3);
   EXPECT_EQ(model.hugging_face().model_type, "heed");
   const TemporaryFolder folder;
   model.save(folder.path());
-  const Model again = Model::load(folder.path());
+  const Network again = Network::load(folder.path());
   EXPECT_EQ(again.config(), c);
   EXPECT_TRUE(std::ranges::equal(again.parameters().values("decoder.1.cross.kv.weight"),
                                  model.parameters().values("decoder.1.cross.kv.weight")));
@@ -317,7 +317,7 @@ TEST(HuggingFaceTensors, RefuseNaN) {
 // The same model out of a pickle, with the buffers and tied copies that such files have.
 TEST(HuggingFaceTensors, LoadFromPytorchFiles) {
   const std::string models = std::string(HEED_TEST_DATA) + "/golden/models/";
-  const Model model = Model::load(models + "bert-mlm");
+  const Network model = Network::load(models + "bert-mlm");
   const TensorFile file = TensorFile::open(models + "bert-mlm/pytorch_model.bin");
   const Parameters same = hf_load(model.hugging_face(), file, "pytorch_model.bin");
   EXPECT_TRUE(std::ranges::equal(same.all_values(), model.parameters().all_values()));
@@ -326,11 +326,11 @@ TEST(HuggingFaceTensors, LoadFromPytorchFiles) {
 // f16 and bf16 come back rounded once.
 TEST(HuggingFaceTensors, AreWrittenInHalfPrecision) {
   const HfConfig hf = hf_read_config(kTinyGpt2, "config.json", file_of({}));
-  const Model model(hf.config, 5);
+  const Network model(hf.config, 5);
   for (const auto& [dtype, tolerance] : {std::pair{DType::f16, 1e-3}, {DType::bf16, 8e-3}}) {
     const TemporaryFolder folder;
     model.save(folder.path(), {.dtype = dtype});
-    const Model again = Model::load(folder.path());
+    const Network again = Network::load(folder.path());
     const auto before = model.parameters().values("decoder.0.self.qkv.weight");
     const auto after = again.parameters().values("decoder.0.self.qkv.weight");
     for (size_t i = 0; i < before.size(); ++i) {

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "heed/error.h"
-#include "model/model.h"
+#include "model/network.h"
 #include "model/packed_batch.h"
 #include "model/presets.h"
 
@@ -111,12 +111,12 @@ ModelInfo preset_info(const std::string& name) {
 }
 
 ModelInfo model_info(const std::string& folder) {
-  const Model model = Model::load(folder);
+  const Network model = Network::load(folder);
   return info_of(model.config(), model.hugging_face().model_type);
 }
 
 void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options) {
-  ModelSaveOptions save;
+  NetworkSaveOptions save;
   if (options.type == "f32") {
     save.dtype = DType::f32;
   } else if (options.type == "f16") {
@@ -127,7 +127,7 @@ void convert_model(const std::string& from, const std::string& to, const Convert
     throw Error(ErrorCode::invalid_argument, "the type is '" + options.type + "'",
                 "use f32, f16 or bf16");
   }
-  Model::load(from).save(to, save);
+  Network::load(from).save(to, save);
 }
 
 }  // namespace heed

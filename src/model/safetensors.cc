@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "heed/error.h"
-#include "model/atomic_file.h"
 #include "model/file_problems.h"
 #include "model/little_endian.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "model/file_testing.h"
+#include "base/file_testing.h"
 #include "model/safetensors.h"
 #include "model/torch_testing.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "model/file_testing.h"
+#include "base/file_testing.h"
 #include "model/torch_testing.h"
 
 namespace heed {

@@ -1,11 +1,11 @@
-#include "model/atomic_file.h"
+#include "base/atomic_file.h"
 
 #include <sys/resource.h>
 
 #include <csignal>
 #include <utility>
 
-#include "model/file_testing.h"
+#include "base/file_testing.h"
 
 namespace heed {
 namespace {

@@ -1,10 +1,10 @@
-// A model: what it is, its weights, and the text that runs them.
+// A network: what it is, its weights, and the text that runs them.
 //
-//   const Model model = Model::load("models/bert");       // a folder in Hugging Face's layout
+//   const Network model = Network::load("models/bert");       // a folder in Hugging Face's layout
 //   Var hidden = model.transformer().encode(ctx, {.batch = packed.batch()});
 //   model.save("copy");
 //
-// A const Model is safe to use from many threads.
+// A const Network is safe to use from many threads.
 #pragma once
 
 #include <memory>
@@ -16,25 +16,25 @@
 
 namespace heed {
 
-struct ModelLoadOptions {
+struct NetworkLoadOptions {
   bool dropout = true;  // false: all of it 0, so that gradients depend on nothing random
 };
 
-struct ModelSaveOptions {
+struct NetworkSaveOptions {
   DType dtype = DType::f32;                      // f32, f16 or bf16
   uint64_t max_shard_bytes = uint64_t{5} << 30;  // larger models become several files
 };
 
-class Model {
+class Network {
  public:
   // Weights that start from a seed.
-  explicit Model(const ModelConfig& config, uint64_t seed = 0);
+  explicit Network(const ModelConfig& config, uint64_t seed = 0);
   // Reads config.json and the tensors beside it. Throws not_found, corrupt_file or unsupported.
-  static Model load(const std::string& folder, const ModelLoadOptions& options = {});
+  static Network load(const std::string& folder, const NetworkLoadOptions& options = {});
 
   // Writes config.json and the tensors, as a Hugging Face model where one is equivalent. The folder
   // is made if it is not there.
-  void save(const std::string& folder, const ModelSaveOptions& options = {}) const;
+  void save(const std::string& folder, const NetworkSaveOptions& options = {}) const;
 
   const ModelConfig& config() const { return parts_->hf.config; }
   const HfConfig& hugging_face() const { return parts_->hf; }
@@ -45,7 +45,7 @@ class Model {
   void add_gradients();
 
  private:
-  Model(HfConfig hf, Parameters parameters);
+  Network(HfConfig hf, Parameters parameters);
 
   // On the heap: the transformer points at the others, also when the model moves.
   struct Parts {

@@ -1,9 +1,9 @@
-#include "model/model.h"
+#include "model/network.h"
 
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "heed/error.h"
-#include "model/atomic_file.h"
 #include "model/safetensors.h"
 
 namespace heed {
@@ -17,16 +17,16 @@ Parameters initialised(const ModelConfig& config, uint64_t seed) {
 
 }  // namespace
 
-Model::Model(HfConfig hf, Parameters parameters) {
+Network::Network(HfConfig hf, Parameters parameters) {
   auto parts = std::unique_ptr<Parts>(new Parts{std::move(hf), std::move(parameters), {}});
   parts->transformer.emplace(parts->hf.config, parts->parameters);
   parts_ = std::move(parts);
 }
 
-Model::Model(const ModelConfig& config, uint64_t seed)
-    : Model(hf_equivalent(config), initialised(config, seed)) {}
+Network::Network(const ModelConfig& config, uint64_t seed)
+    : Network(hf_equivalent(config), initialised(config, seed)) {}
 
-Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
+Network Network::load(const std::string& folder, const NetworkLoadOptions& options) {
   const std::string config_path = folder + "/config.json";
   const MappedFile config(config_path);
   const TensorFile tensors = TensorFile::open(folder);
@@ -37,10 +37,10 @@ Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
     c.dropout = c.attention_dropout = c.activation_dropout = c.embedding_dropout = 0;
   }
   Parameters parameters = hf_load(hf, tensors, folder);
-  return Model(std::move(hf), std::move(parameters));
+  return Network(std::move(hf), std::move(parameters));
 }
 
-void Model::save(const std::string& folder, const ModelSaveOptions& options) const {
+void Network::save(const std::string& folder, const NetworkSaveOptions& options) const {
   const HfTensors tensors = hf_tensors(hugging_face(), parameters(), options.dtype);
   const std::string config = hf_write_config(hugging_face(), options.dtype);
   std::error_code failed;
@@ -55,7 +55,7 @@ void Model::save(const std::string& folder, const ModelSaveOptions& options) con
   file.commit();
 }
 
-void Model::add_gradients() {
+void Network::add_gradients() {
   parts_->parameters.add_gradients();
   parts_->transformer.emplace(parts_->hf.config, parts_->parameters);
 }
