@@ -42,9 +42,12 @@ function(heed_test name)
   set(target ${name}_test)
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${target} PRIVATE HEED_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
+  # Tests run from the top of the tree, so their objects are the same wherever that is. ../shared
+  # holds the data sets; tests that want one skip where it is not.
+  target_compile_definitions(${target} PRIVATE HEED_TEST_DATA="tests" HEED_SHARED="../shared")
   heed_compile_options(${target})
   include(GoogleTest)
   gtest_discover_tests(${target} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60
+                       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
                        PROPERTIES LABELS "${ARG_LABEL}")
 endfunction()
