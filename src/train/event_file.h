@@ -1,0 +1,54 @@
+// TensorBoard's event files: scalars by step, readable by any tool that reads tfevents.
+//
+//   EventFile events("run", resumed_step);
+//   events.scalar("loss", step, loss);
+//
+// A file is a list of TFRecords (length, checksum, bytes, checksum), each holding one Event message
+// of TensorFlow's event.proto, of which four fields are all that scalars need.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+// CRC-32C (Castagnoli), and TensorFlow's mask of it.
+uint32_t crc32c(std::string_view bytes);
+uint32_t masked_crc32c(std::string_view bytes);
+
+class EventFile {
+ public:
+  // Opens a new file in `folder`. `first_step` tells TensorBoard to forget what an earlier,
+  // interrupted file says about this step and later ones.
+  EventFile(const std::string& folder, int64_t first_step);
+
+  // Written through at once: a killed run loses nothing. A failed write is reported by the return
+  // value alone: curves are not worth stopping a training for.
+  bool scalar(std::string_view tag, int64_t step, double value);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  bool write(std::string_view event);
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+struct EventScalar {
+  std::string tag;
+  int64_t step = 0;
+  float value = 0;
+};
+// Reads the scalars back. Throws corrupt_file when a checksum or a length is wrong.
+std::vector<EventScalar> read_event_scalars(const std::string& path);
+
+}  // namespace heed
