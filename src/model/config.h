@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/activation.h"
-#include "model/enum_names.h"
+#include "base/enum_names.h"
 #include "ops/ops.h"
 
 namespace heed {

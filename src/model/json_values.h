@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/enum_names.h"
+#include "base/enum_names.h"
 
 namespace heed {
 
