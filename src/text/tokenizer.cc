@@ -3,15 +3,50 @@
 #include <filesystem>
 
 #include "heed/error.h"
+#include "text/byte_tokenizer.h"
+#include "text/char_tokenizer.h"
+#include "text/tokenizer_folder.h"
 
 namespace heed {
+namespace {
+
+// Nothing when the folder has no tokenizer that is known here. The order is that of Hugging Face's
+// tools: tokenizer.json has it all; then what tokenizer_class decides; then the older files.
+TokenizerPtr load_folder(const TokenizerFolder& folder) {
+  if (is_char_tokenizer(folder)) return load_char_tokenizer(folder);
+  if (folder.tokenizer_class() == "ByT5Tokenizer") return load_byte_tokenizer(folder);
+  return nullptr;
+}
+
+// From one file; what stands beside it counts as in its folder.
+TokenizerPtr load_file(const std::filesystem::path& path) {
+  const TokenizerFolder folder(path.has_parent_path() ? path.parent_path().string() : ".");
+  const std::string name = path.filename();
+  if (name == "tokenizer.json" && is_char_tokenizer(folder)) return load_char_tokenizer(folder);
+  if (name == "tokenizer_config.json") return load_folder(folder);
+  return nullptr;
+}
+
+}  // namespace
 
 TokenizerPtr load_tokenizer(const std::string& path) {
   if (!std::filesystem::exists(path)) {
     throw Error(ErrorCode::not_found, "no tokenizer at " + path,
                 "name a model folder, or one of its tokenizer files");
   }
-  throw Error(ErrorCode::unsupported, path + ": no tokenizer of a known kind");
+  const TokenizerPtr tokenizer =
+      std::filesystem::is_directory(path) ? load_folder(TokenizerFolder(path)) : load_file(path);
+  if (tokenizer) return tokenizer;
+  throw Error(ErrorCode::unsupported, path + ": no tokenizer of a known kind",
+              "known are tokenizer.json, spiece.model, tokenizer.model, sentencepiece.bpe.model, "
+              "source.spm + target.spm + vocab.json, vocab.txt, vocab.json + merges.txt");
+}
+
+TokenizerPtr make_tokenizer(const std::string& type) {
+  if (type == "byte") return make_byte_tokenizer();
+  if (type == "char") return make_char_tokenizer({.characters = ascii_characters()});
+  throw Error(ErrorCode::invalid_argument, "no tokenizer '" + type + "' without a file",
+              "byte and char need none; others are loaded from a model folder");
 }
 
 }  // namespace heed
