@@ -123,7 +123,8 @@ struct ModelConfig {
   // Of the layer before the output. none: no layer; for masked_lm, which has one always: as the
   // feed-forward layer's.
   Activation head_activation = Activation::none;
-  bool pooler = false;  // encoder_only: BERT's pooled first token
+  // encoder_only: BERT's pooled first token; of masked_lm with the next-sentence answer on it.
+  bool pooler = false;
 
   // Dropout, in training.
   float dropout = 0.1f;  // of each residual branch

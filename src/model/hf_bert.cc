@@ -62,11 +62,13 @@ void bert_fields(HfFields& f, ModelConfig& c) {
   f.value({"max_position_embeddings"}, c.max_positions, 512);
   f.always("position_offset", c.position_offset, 0);
   f.always("head_activation", c.head_activation, Activation::none);
-  // A pooler is part of the classifier; of a bare model only where its weights are there.
+  // A pooler is part of the classifier; of a bare model only where its weights are there, and of a
+  // masked one where those of the next-sentence answer are there.
   if (f.reading()) {
-    const bool bare = c.head == Head::none;
-    c.pooler = is_classifier(c) || (bare && f.has_tensor("pooler.dense.weight"));
-  } else if (is_classifier(c) ? !c.pooler : c.pooler && c.head != Head::none) {
+    const bool bare = c.head == Head::none && f.has_tensor("pooler.dense.weight");
+    const bool pairs = c.head == Head::masked_lm && f.has_tensor("cls.seq_relationship.weight");
+    c.pooler = is_classifier(c) || bare || pairs;
+  } else if (is_classifier(c) ? !c.pooler : c.pooler && c.head == Head::token_classifier) {
     f.cannot("pooler");
   }
   f.id("pad_token_id", c.pad_id, 0);
@@ -179,6 +181,7 @@ void bert_names(HfNames& n, const ModelConfig&) {
   n.tensor("output.weight", "cls.predictions.decoder.weight");
   n.tensor("output.bias", "cls.predictions.bias").other_names = {"cls.predictions.decoder.bias"};
   n.linear("head.output", {"classifier"});
+  n.linear("next_sentence", {"cls.seq_relationship"});
 }
 
 void roberta_names(HfNames& n, const ModelConfig& c) {

@@ -137,6 +137,7 @@ class Declaration {
       case Head::masked_lm:
         linear("head.dense", c_.width, c_.width, true);
         norm("head.norm");
+        if (c_.pooler) linear("next_sentence", 2, c_.width, true);
         [[fallthrough]];
       case Head::language_model:
         if (c_.tying == Tying::none || c_.tying == Tying::source_target) {

@@ -333,9 +333,17 @@ LossSum Transformer::token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> l
   return vocabulary_cross_entropy(ctx, before_output(ctx, hidden), output_layer(), labels, o);
 }
 
+OutputRows Transformer::output_rows(Ctx& ctx, Var hidden) const {
+  return {before_output(ctx, hidden), output_layer()};
+}
+
 Var Transformer::pooled(Ctx& ctx, Var hidden, const Batch& batch) const {
   return linear(ctx, pool(ctx, hidden, batch.offsets, Pooling::first), linear_layer("pooler"),
                 Activation::tanh);
+}
+
+Var Transformer::next_sentence(Ctx& ctx, Var hidden, const Batch& batch) const {
+  return linear(ctx, pooled(ctx, hidden, batch), linear_layer("next_sentence"));
 }
 
 Var Transformer::classify(Ctx& ctx, Var hidden, const Batch& batch) const {

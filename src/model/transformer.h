@@ -39,6 +39,12 @@ struct AttentionMap {
 };
 using AttentionMaps = std::vector<AttentionMap>;
 
+// The rows that the output matrix multiplies, and that matrix: for losses over the vocabulary.
+struct OutputRows {
+  Var x;
+  Linear output;
+};
+
 class Transformer {
  public:
   // Borrows both.
@@ -55,7 +61,10 @@ class Transformer {
   Var logits(Ctx& ctx, Var hidden) const;  // language_model, masked_lm
   LossSum token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> labels,
                      const CrossEntropyOptions& options) const;  // of those logits
+  OutputRows output_rows(Ctx& ctx, Var hidden) const;            // for other losses of those logits
   Var pooled(Ctx& ctx, Var hidden, const Batch& batch) const;  // BERT's pooler  → [sequences, …]
+  // masked_lm with a pooler: whether the second text follows the first.  → [sequences, 2]
+  Var next_sentence(Ctx& ctx, Var hidden, const Batch& batch) const;
   Var classify(Ctx& ctx, Var hidden, const Batch& batch) const;  // → [sequences or rows, labels]
   Var sentence(Ctx& ctx, Var hidden, const Batch& batch) const;  // → [sequences, width]
 
