@@ -7,10 +7,9 @@
 #include <span>
 #include <vector>
 
-namespace heed {
+#include "base/ignore_label.h"
 
-// A label that counts neither for the loss nor for a metric.
-inline constexpr int32_t kIgnoreLabel = -100;
+namespace heed {
 
 // Sequences end to end, in the form of ops/batch.h's Batch.
 struct Rows {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/ignore_label.h"
 #include "kernels/activation.h"
 #include "kernels/rope.h"
 #include "ops/batch.h"
@@ -157,8 +158,6 @@ struct CrossEntropyOptions {
   float soft_cap = 0;  // of the logits
   float gradient_scale = 1;
 };
-// A label that marks a row as not to be counted (PyTorch's ignore_index).
-inline constexpr int32_t kIgnoreLabel = -100;
 
 // Cross-entropy of softmax(x Wᵀ + b), tile by tile of rows: logits for the whole batch never
 // exist.  x [rows, width], labels [rows]
