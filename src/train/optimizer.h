@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "base/thread_pool.h"
-#include "model/enum_names.h"
 #include "model/parameters.h"
 
 namespace heed {

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "model/enum_names.h"
+#include "base/enum_names.h"
 
 namespace heed {
 

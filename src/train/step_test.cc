@@ -1,0 +1,241 @@
+// The step of every objective: gradients that add up over parts, and the same bits on any threads.
+#include "train/step.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/file_testing.h"
+#include "base/philox.h"
+#include "model/presets.h"
+#include "train/optimizer.h"
+
+namespace heed {
+namespace {
+
+constexpr int kVocabulary = 23;
+
+ModelConfig small(const std::string& name, Head head, int labels = 0) {
+  ModelConfig c = preset(name);
+  c.vocabulary = kVocabulary, c.width = 16, c.heads = 2, c.kv_heads = 0, c.head_dim = 0, c.ffn = 24;
+  c.encoder_layers = c.decoder_layers = 2;
+  c.max_positions = 32;
+  c.head = head, c.labels = labels;
+  c.pad_id = c.bos_id = c.eos_id = c.decoder_start_id = -1, c.pad_frozen = false;
+  return c;
+}
+
+void add_sequence(Rows& rows, Random& random, int length) {
+  for (int i = 0; i < length; ++i) {
+    rows.tokens.push_back(static_cast<int32_t>(random.below(kVocabulary)));
+  }
+  rows.end_sequence();
+}
+
+enum class Task {
+  translation,
+  causal_lm,
+  masked_lm,
+  next_sentence,
+  classification,
+  regression,
+  tagging
+};
+
+TrainingBatch make_batch(Task task, uint64_t seed, int sequences = 5) {
+  Random random({.seed = seed});
+  TrainingBatch b;
+  for (int s = 0; s < sequences; ++s) {
+    add_sequence(b.input, random, 3 + static_cast<int>(random.below(6)));
+    if (task == Task::translation) {
+      add_sequence(b.target, random, 2 + static_cast<int>(random.below(6)));
+    }
+    if (task == Task::classification) {
+      b.sequence_labels.push_back(static_cast<int32_t>(random.below(3)));
+    }
+    if (task == Task::regression) b.scores.push_back(random.uniform());
+    if (task == Task::next_sentence) {
+      b.next_sentence.push_back(static_cast<int32_t>(random.below(2)));
+    }
+  }
+  const int64_t rows = b.target.empty() ? b.input.rows() : b.target.rows();
+  const int64_t classes = task == Task::tagging ? 4 : kVocabulary;
+  const bool masked = task == Task::masked_lm || task == Task::next_sentence;
+  if (task != Task::classification && task != Task::regression) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto label = static_cast<int32_t>(random.below(static_cast<uint64_t>(classes)));
+      b.labels.push_back(masked && r % 5 != 0 ? kIgnoreLabel : label);
+    }
+  }
+  return b;
+}
+
+ModelConfig config_for(Task task) {
+  switch (task) {
+    case Task::translation:
+      return small("transformer-tiny", Head::language_model);
+    case Task::causal_lm:
+      return small("gpt2", Head::language_model);
+    case Task::masked_lm:
+      return small("bert-tiny", Head::masked_lm);
+    case Task::next_sentence: {
+      ModelConfig c = small("bert-tiny", Head::masked_lm);
+      c.pooler = true;
+      return c;
+    }
+    case Task::classification:
+      return small("bert-tiny", Head::classifier, 3);
+    case Task::regression:
+      return small("bert-tiny", Head::regression, 1);
+    case Task::tagging:
+      return small("bert-tiny", Head::token_classifier, 4);
+  }
+  return {};
+}
+
+class StepTest : public testing::TestWithParam<Task> {};
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<float> weights;
+};
+
+Trained train(Task task, int threads, int steps, float dropout, const Network* teacher = nullptr) {
+  ModelConfig config = config_for(task);
+  config.dropout = config.attention_dropout = config.embedding_dropout = dropout;
+  Network network(config, 7);
+  network.add_gradients();
+  ThreadPool pool(threads);
+  StepRunner runner(
+      {.network = network, .pool = pool, .teacher = teacher, .loss = {.label_smoothing = 0.1f}});
+  Parameters& p = network.parameters();
+  Optimizer optimizer(p, {});
+  Trained result;
+  for (int step = 1; step <= steps; ++step) {
+    const TrainingBatch batch = make_batch(task, static_cast<uint64_t>(1 + step % 2));
+    p.begin_step();
+    result.losses.push_back(
+        runner.train(batch, count_labels(batch), {.seed = 3, .step = step}).loss());
+    p.finish_gradients();
+    optimizer.update(pool, 3e-3, 1);
+  }
+  result.weights.assign(p.all_values().begin(), p.all_values().end());
+  return result;
+}
+
+TEST_P(StepTest, GivesTheSameBitsOnOneAndTwoThreads) {
+  const Trained one = train(GetParam(), 1, 4, 0.1f), two = train(GetParam(), 2, 4, 0.1f);
+  EXPECT_EQ(one.losses, two.losses);
+  EXPECT_EQ(one.weights, two.weights);
+}
+
+TEST_P(StepTest, LearnsTwoBatchesByHeart) {
+  const Trained trained = train(GetParam(), 2, 60, 0);
+  EXPECT_LT(trained.losses.back(), 0.7 * trained.losses.front());
+}
+
+// The loss is a mean over all labels of a step, however the step was cut into batches.
+TEST_P(StepTest, PartsOfAStepAddUpToTheWhole) {
+  ModelConfig config = config_for(GetParam());
+  config.dropout = config.attention_dropout = config.embedding_dropout = 0;
+  Network network(config, 7);
+  network.add_gradients();
+  ThreadPool pool(2);
+  StepRunner runner({.network = network, .pool = pool});
+  Parameters& p = network.parameters();
+  const TrainingBatch a = make_batch(GetParam(), 1), b = make_batch(GetParam(), 2, 2);
+  LabelCounts both = count_labels(a);
+  both += count_labels(b);
+
+  const auto gradients_of = [&](const TrainingBatch& batch, const LabelCounts& counts) {
+    p.begin_step();
+    runner.train(batch, counts, {});
+    p.finish_gradients();
+    return std::vector<float>(p.all_gradients().begin(), p.all_gradients().end());
+  };
+  const std::vector<float> of_a = gradients_of(a, both), of_b = gradients_of(b, both);
+  p.begin_step();
+  StepLoss loss = runner.train(a, both, {.part = 0});
+  loss += runner.train(b, both, {.part = 1});
+  p.finish_gradients();
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    ASSERT_NEAR(p.all_gradients()[i], of_a[i] + of_b[i], 1e-6) << i;
+  }
+  // And evaluation, which takes the logits another way, finds the same loss.
+  Evaluation judged = runner.evaluate(a);
+  judged += runner.evaluate(b);
+  EXPECT_NEAR(judged.loss.loss(), loss.loss(), 1e-5 * loss.loss());
+}
+
+TEST_P(StepTest, MemoryIsKnownBefore) {
+  Network network(config_for(GetParam()), 7);
+  network.add_gradients();
+  ThreadPool pool(2);
+  StepRunner runner({.network = network, .pool = pool});
+  const TrainingBatch few = make_batch(GetParam(), 1, 2), many = make_batch(GetParam(), 1, 40);
+  EXPECT_LT(runner.training_bytes(few), runner.training_bytes(many));
+  EXPECT_LT(runner.evaluation_bytes(many), runner.training_bytes(many));
+  network.parameters().begin_step();
+  runner.train(many, count_labels(many), {});
+  EXPECT_GE(runner.arena_bytes(), runner.training_bytes(many));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, StepTest,
+                         testing::Values(Task::translation, Task::causal_lm, Task::masked_lm,
+                                         Task::next_sentence, Task::classification,
+                                         Task::regression, Task::tagging));
+
+TEST(Step, FollowsATeacher) {
+  for (const Task task : {Task::masked_lm, Task::causal_lm, Task::translation}) {
+    const Network teacher(config_for(task), 99);
+    const Trained one = train(task, 1, 40, 0, &teacher), two = train(task, 2, 40, 0, &teacher);
+    EXPECT_EQ(one.losses, two.losses);
+    EXPECT_LT(one.losses.back(), 0.9 * one.losses.front());
+  }
+}
+
+TEST(Step, ATeacherThatIsItselfHasNothingToAdd) {
+  ModelConfig config = config_for(Task::masked_lm);
+  config.dropout = config.attention_dropout = config.embedding_dropout = 0;
+  const Network teacher(config, 7);
+  Network student(config, 7);
+  student.add_gradients();
+  ThreadPool pool(1);
+  StepRunner runner({.network = student, .pool = pool, .teacher = &teacher});
+  const TrainingBatch batch = make_batch(Task::masked_lm, 1);
+  student.parameters().begin_step();
+  const StepLoss loss = runner.train(batch, count_labels(batch), {});
+  ASSERT_EQ(loss.parts.size(), 3u);
+  EXPECT_EQ(loss.parts[0].kind, LossKind::soft_targets);
+  EXPECT_NEAR(loss.parts[0].mean(), 0, 1e-5);
+  EXPECT_GT(loss.parts[1].mean(), 1);  // the labels are random
+  EXPECT_EQ(loss.parts[2].kind, LossKind::cosine);
+  EXPECT_NEAR(loss.parts[2].mean(), 0, 1e-5);
+}
+
+TEST(Step, ATeacherMustFit) {
+  const Network teacher(small("gpt2", Head::language_model), 1);
+  Network student(small("bert-tiny", Head::masked_lm), 1);
+  ThreadPool pool(1);
+  expect_error(ErrorCode::invalid_argument, "encoder_only",
+               [&] { StepRunner({.network = student, .pool = pool, .teacher = &teacher}); });
+  ModelConfig wide = small("bert-tiny", Head::masked_lm);
+  wide.width = 32;
+  const Network wide_teacher(wide, 1);
+  expect_error(ErrorCode::invalid_argument, "cosine_weight",
+               [&] { StepRunner({.network = student, .pool = pool, .teacher = &wide_teacher}); });
+}
+
+TEST(Evaluation, CorrelatesAsPearsonDid) {
+  Evaluation e;
+  for (const auto& [x, y] : {std::pair{1.0, 2.0}, {2.0, 4.0}, {3.0, 5.0}, {4.0, 4.0}}) {
+    e.n += 1, e.x += x, e.y += y, e.xx += x * x, e.yy += y * y, e.xy += x * y;
+  }
+  // means 2.5 and 3.75; Σ dx dy = 3.5, Σ dx² = 5, Σ dy² = 4.75
+  EXPECT_NEAR(e.pearson().value(), 3.5 / std::sqrt(5 * 4.75), 1e-12);
+  EXPECT_FALSE(Evaluation{}.pearson());
+  EXPECT_FALSE(Evaluation{}.accuracy());
+}
+
+}  // namespace
+}  // namespace heed
