@@ -128,6 +128,7 @@ void check_head(const ModelConfig& c, Problems& p) {
              std::string(name) + " is " + number(value) + ", must be in [0, 1)");
   }
   p.unless(c.norm_eps > 0, "norm_eps must be positive");
+  p.unless(c.norm_offset == 0 || c.norm == NormKind::rms_norm, "norm_offset is for rms_norm");
 }
 
 }  // namespace

@@ -110,8 +110,9 @@ class Declaration {
       sublayer_norms(layer + ".self");
       attention(layer + ".self", heads, false, shrink);
       if (c_.attention == AttentionSpan::longformer) {
-        const int64_t width = int64_t{heads} * head_dim(heads);
-        linear(layer + ".global.qkv", 3 * width, c_.width, true, {width, width, width});
+        const int64_t q = int64_t{heads} * head_dim(heads),
+                      kv = int64_t{kv_heads(heads)} * head_dim(heads);
+        linear(layer + ".global.qkv", q + 2 * kv, c_.width, true, {q, kv, kv});
       }
       if (cross) {
         sublayer_norms(layer + ".cross");

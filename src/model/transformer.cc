@@ -7,10 +7,9 @@
 namespace heed {
 namespace {
 
-// RoPE's frequencies, stretched as the config says.
-std::vector<float> rope_frequencies_of(const ModelConfig& c) {
-  const int rotary =
-      static_cast<int>(static_cast<float>(c.head_dimension()) * c.rope_fraction) / 2 * 2;
+// RoPE's frequencies for heads of this width, stretched as the config says.
+std::vector<float> rope_frequencies_of(const ModelConfig& c, int head_dim) {
+  const int rotary = static_cast<int>(static_cast<float>(head_dim) * c.rope_fraction) / 2 * 2;
   std::vector<float> frequencies = rope_frequencies(rotary, c.rope_base);
   if (c.rope_scaling == RopeScaling::linear) {
     for (float& f : frequencies) f /= c.rope_factor;
@@ -62,7 +61,6 @@ Transformer::Transformer(const ModelConfig& config, const Parameters& parameters
     sinusoids_ =
         sinusoidal_table(c_.max_positions + c_.position_offset, c_.width, c_.sinusoid_layout);
   }
-  if (c_.position == Position::rope) frequencies_ = rope_frequencies_of(c_);
   if (has_encoder_)
     encoder_ = make_stack("encoder", "embedding", c_.encoder_layers, c_.heads, false);
   if (has_decoder_) {
@@ -111,6 +109,9 @@ Transformer::Stack Transformer::make_stack(const std::string& name, const std::s
                      {c_.t5_buckets, c_.t5_max_distance, /*bidirectional=*/!causal}};
   }
   if (c_.position == Position::alibi) stack.alibi_slopes = alibi_slopes(heads);
+  if (c_.position == Position::rope) {
+    stack.rope_frequencies = rope_frequencies_of(c_, attention_options(stack).head_dim);
+  }
   for (int i = 0; i < layers; ++i) {
     const std::string prefix = name + "." + std::to_string(i);
     const auto norms = [&](const std::string& sublayer) {
@@ -202,11 +203,12 @@ Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x)
 Var Transformer::global_attention(Ctx& ctx, const Pass& pass, const Layer& layer, Var x,
                                   Var local) const {
   const GlobalTokens& global = *pass.global_tokens;
-  const int64_t width = local.cols();
-  const auto [q, k, v] = split<3>(ctx, linear(ctx, x, layer.global_qkv), {width, width, width});
+  const AttentionOptions o = attention_options(pass.stack);
+  const int64_t kv_width = int64_t{o.kv_heads} * o.head_dim;
+  const auto [q, k, v] =
+      split<3>(ctx, linear(ctx, x, layer.global_qkv), {local.cols(), kv_width, kv_width});
   const Var queries = take_rows(ctx, q, global.rows);
-  const Var heads = attention(ctx, {queries, k, v, global.offsets, pass.batch.offsets},
-                              attention_options(pass.stack));
+  const Var heads = attention(ctx, {queries, k, v, global.offsets, pass.batch.offsets}, o);
   return put_rows(ctx, local, heads, global.rows);
 }
 
@@ -255,7 +257,7 @@ Var Transformer::run(Ctx& ctx, const Pass& pass) const {
   Pass with_rope = pass;
   RopeTable table;
   if (c_.position == Position::rope) {
-    table = rope_table(ctx, pass.batch.positions, frequencies_);
+    table = rope_table(ctx, pass.batch.positions, pass.stack.rope_frequencies);
     with_rope.rope = &table;
   }
   // In inference a layer's memory is given back when its output has been copied down; attention

@@ -89,7 +89,7 @@ class Transformer {
     int heads = 0;
     bool causal = false;
     T5Bias t5_bias;
-    std::vector<float> alibi_slopes;
+    std::vector<float> alibi_slopes, rope_frequencies;
   };
   // What all layers of one pass share.
   struct Pass {
@@ -124,7 +124,7 @@ class Transformer {
 
   const ModelConfig& c_;
   const Parameters& p_;
-  std::vector<float> sinusoids_, frequencies_;
+  std::vector<float> sinusoids_;
   Stack encoder_, decoder_;
   bool has_encoder_, has_decoder_;
 };
