@@ -1,0 +1,222 @@
+// How good is it? The usual measures, equal to the usual tools digit for digit.
+//
+//   std::vector<std::string> hypotheses = heed::read_lines("out.de");
+//   heed::References references = heed::as_references({heed::read_lines("test.de")});
+//   std::string line = heed::bleu(hypotheses, references).text();   // "BLEU|nrefs:1|… = 40.65 …"
+//
+// BLEU, chrF and TER are sacreBLEU's (https://github.com/mjpost/sacrebleu), span F1 is conlleval's,
+// bracketing is EVALB's, and the others are what scikit-learn and SciPy compute. Scores of the
+// first five are percentages, as those tools print them; the others are fractions.
+//
+// All are pure functions, safe to call from many threads. Text is UTF-8; bytes that are not are
+// never an error. Lists that do not fit together (lengths differ, nothing to compare) throw
+// heed::Error, invalid_argument.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace heed {
+
+// ---------------------------------------------------------------- text
+
+// Every line of a file, plain, .gz or .zst; "-" is standard input. White space at the end of a line
+// is cut off, as sacreBLEU does. Throws not_found, invalid_argument (a folder) or corrupt_file.
+std::vector<std::string> read_lines(const std::string& path);
+
+// references[segment] holds that segment's references, at least one; their number may vary. An
+// empty text is a reference like any other.
+using References = std::vector<std::vector<std::string>>;
+
+// Several files side by side: files[reference][segment], all of one length.
+References as_references(const std::vector<std::vector<std::string>>& files);
+// Without the empty texts: in files side by side, an empty line may mean "no further reference".
+References without_empty(References references);
+// Lines of tab-separated columns: a source, then one or more references. Empty columns are none.
+References references_from_tsv(const std::vector<std::string>& lines);
+
+// ---------------------------------------------------------------- BLEU
+
+struct BleuOptions {
+  std::string tokenize = "13a";          // 13a, intl, zh, char or none
+  std::string smooth = "exp";            // exp, floor, add-k or none
+  std::optional<double> smooth_value{};  // of floor (0.1 when not given) and add-k (1)
+  bool lowercase = false;
+  bool effective_order = false;  // only the orders that the hypothesis has: for single sentences
+  int max_order = 4;
+};
+
+struct BleuScore {
+  double score = 0;
+  std::vector<double> precisions{};  // in percent, order 1 first
+  double bp = 0;                     // brevity penalty
+  int64_t sys_len = 0, ref_len = 0;  // tokens
+  // Hypotheses that end in " .": a hundred of them mean that the text is tokenized already, and
+  // that the score can not be compared with others'.
+  int64_t tokenized_lines = 0;
+  std::string signature{};  // what the score depends on, for others to reproduce it
+
+  // sacreBLEU's line: "BLEU|signature = 40.65 70.2/47.7/35.1/26.4 (BP = 0.968 …)".
+  std::string text(int decimals = 2) const;
+};
+
+BleuScore bleu(const std::vector<std::string>& hypotheses, const References& references,
+               const BleuOptions& options = {});
+// One sentence, with effective_order whatever the options say.
+BleuScore sentence_bleu(const std::string& hypothesis, const std::vector<std::string>& references,
+                        BleuOptions options = {});
+
+// ---------------------------------------------------------------- chrF
+
+struct ChrfOptions {
+  int char_order = 6;
+  int word_order = 0;  // 2 is chrF++
+  int beta = 2;        // how much recall weighs against precision
+  bool lowercase = false;
+  bool whitespace = false;     // count spaces as characters
+  bool eps_smoothing = false;  // as chrF++.py does, instead of sacreBLEU's effective order
+};
+
+struct ChrfScore {
+  double score = 0;
+  std::string name{};  // chrF2, chrF2++
+  std::string signature{};
+
+  std::string text(int decimals = 2) const;
+};
+
+ChrfScore chrf(const std::vector<std::string>& hypotheses, const References& references,
+               const ChrfOptions& options = {});
+
+// ---------------------------------------------------------------- TER
+
+struct TerOptions {
+  bool normalized = false;     // split punctuation off, undo XML escapes
+  bool no_punct = false;       // drop punctuation
+  bool asian_support = false;  // the same for Chinese and Japanese, character by character
+  bool case_sensitive = false;
+};
+
+struct TerScore {
+  double score = 0;    // percent: lower is better
+  double edits = 0;    // insertions, deletions, substitutions and shifts
+  double ref_len = 0;  // words, the mean over a segment's references
+  std::string signature{};
+
+  std::string text(int decimals = 2) const;
+};
+
+TerScore ter(const std::vector<std::string>& hypotheses, const References& references,
+             const TerOptions& options = {});
+
+// ---------------------------------------------------------------- language models
+
+struct Perplexity {
+  double perplexity = 0;     // e ^ cross_entropy
+  double cross_entropy = 0;  // nats a token
+  int64_t tokens = 0;
+};
+
+// From the natural logarithms of the tokens' probabilities.
+Perplexity perplexity(std::span<const double> log_probabilities);
+
+// ---------------------------------------------------------------- classification
+
+struct LabelScore {
+  std::string label{};
+  double precision = 0, recall = 0, f1 = 0;  // 0 where there is nothing to divide by
+  int64_t gold = 0, predicted = 0, correct = 0;
+};
+
+// A mean over labels: every label alike, every item alike, or by the labels' number in the gold.
+struct AverageScore {
+  double precision = 0, recall = 0, f1 = 0;
+};
+
+struct ClassificationScore {
+  double accuracy = 0;
+  double matthews = 0;  // correlation of gold and prediction, for any number of labels
+  AverageScore macro{}, micro{}, weighted{};
+  std::vector<LabelScore> labels{};  // every label of either side, sorted
+  int64_t items = 0;
+};
+
+ClassificationScore classification(const std::vector<std::string>& gold,
+                                   const std::vector<std::string>& predicted);
+
+// ---------------------------------------------------------------- correlation
+
+// Both need two or more pairs of finite numbers, and are NaN when one side's are all equal.
+double pearson(std::span<const double> gold, std::span<const double> predicted);
+// Pearson's of the ranks; equal numbers share their mean rank.
+double spearman(std::span<const double> gold, std::span<const double> predicted);
+
+// ---------------------------------------------------------------- tagging
+
+using TagSentences = std::vector<std::vector<std::string>>;  // [sentence][word]: "B-PER", "O", …
+
+struct SpanScore {
+  double precision = 0, recall = 0, f1 = 0;  // percent, of whole spans with their types
+  double accuracy = 0;                       // percent, of tags
+  int64_t tokens = 0;
+  int64_t gold = 0, predicted = 0, correct = 0;  // spans
+  std::vector<LabelScore> types{};               // sorted; in percent as well
+
+  std::string text() const;  // conlleval's lines
+};
+
+// conlleval's rules read IOB1, IOB2 and IOE alike; IOBES (BILOU) are understood too.
+SpanScore span_f1(const TagSentences& gold, const TagSentences& predicted);
+
+// ---------------------------------------------------------------- parsing
+
+// EVALB's parameter file; the defaults are EVALB's without one.
+struct BracketOptions {
+  int max_error = 10;   // more sentences than this that do not fit throw
+  int cutoff_len = 40;  // a second summary is of sentences no longer than this
+  bool labeled = true;
+  std::vector<std::string> delete_label{};  // brackets, or words by their tag, that do not count
+  std::vector<std::string> delete_label_for_length{};
+  std::vector<std::string> quote_label{};  // tags of quotes, which one side may have deleted
+  std::vector<std::pair<std::string, std::string>> eq_label{}, eq_word{};
+};
+
+// Throws as read_lines() does, and corrupt_file when a line means nothing.
+BracketOptions read_bracket_options(const std::string& path);
+
+enum class BracketStatus { ok = 0, error = 1, skip = 2 };  // EVALB's numbers
+
+struct BracketSentence {
+  int length = 0;  // words of the gold tree
+  BracketStatus status = BracketStatus::ok;
+  std::string problem{};  // what is wrong when status is error
+  int matched = 0, gold = 0, test = 0, crossing = 0;
+  int words = 0, correct_tags = 0;
+};
+
+struct BracketSummary {
+  int sentences = 0, errors = 0, skipped = 0, valid = 0;
+  int64_t matched = 0, gold = 0, test = 0, crossing = 0, words = 0, correct_tags = 0;
+  // Percentages of brackets, of valid sentences, and of words. Where nothing can be divided: 0.
+  double recall = 0, precision = 0, f1 = 0;
+  double complete_match = 0, average_crossing = 0, no_crossing = 0, two_or_less_crossing = 0;
+  double tagging_accuracy = 0;
+};
+
+struct BracketScore {
+  std::vector<BracketSentence> sentences{};
+  BracketSummary all{}, up_to_cutoff{};
+  int cutoff_len = 0;
+
+  std::string text() const;  // EVALB's table and summaries
+};
+
+// Trees as in the Penn Treebank, one a line. An empty line in `test` is skipped, not an error.
+BracketScore brackets(const std::vector<std::string>& gold, const std::vector<std::string>& test,
+                      const BracketOptions& options = {});
+
+}  // namespace heed

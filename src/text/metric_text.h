@@ -1,0 +1,31 @@
+// Text as Python sees it, whose meaning of "white space" and "lower case" sacreBLEU's scores rest
+// on.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+// A text's characters and back; bytes that are not UTF-8 are characters of their own (utf8.h).
+std::u32string code_points(std::string_view text);
+std::string to_utf8(std::u32string_view characters);
+
+// str.isspace() for one character: Unicode's White_Space and four control characters more.
+bool is_python_space(char32_t c);
+// str.rstrip() and str.strip()
+std::string_view strip_end(std::string_view text);
+std::string_view strip(std::string_view text);
+// str.split(): views into `text`.
+std::vector<std::string_view> split_words(std::string_view text);
+// str.lower(): Unicode's full mapping, the same in every locale.
+std::string lower(std::string_view text);
+
+// str.replace(): every `from`, left to right.
+void replace_all(std::string& text, std::string_view from, std::string_view to);
+
+// "40.65": printf's %.*f with a decimal point whatever the locale.
+std::string fixed_point(double value, int decimals);
+
+}  // namespace heed
