@@ -5,16 +5,26 @@
 #include "heed/error.h"
 #include "text/byte_tokenizer.h"
 #include "text/char_tokenizer.h"
+#include "text/marian_tokenizer.h"
+#include "text/spiece_tokenizer.h"
 #include "text/tokenizer_folder.h"
 
 namespace heed {
 namespace {
+
+// The names that models give to the one SentencePiece model they have.
+constexpr const char* kSpieceFiles[] = {"spiece.model", "sentencepiece.bpe.model",
+                                        "tokenizer.model", "spm.model"};
 
 // Nothing when the folder has no tokenizer that is known here. The order is that of Hugging Face's
 // tools: tokenizer.json has it all; then what tokenizer_class decides; then the older files.
 TokenizerPtr load_folder(const TokenizerFolder& folder) {
   if (is_char_tokenizer(folder)) return load_char_tokenizer(folder);
   if (folder.tokenizer_class() == "ByT5Tokenizer") return load_byte_tokenizer(folder);
+  if (is_marian_tokenizer(folder)) return load_marian_tokenizer(folder);
+  for (const char* name : kSpieceFiles) {
+    if (folder.has(name)) return load_spiece_tokenizer(folder, name);
+  }
   return nullptr;
 }
 
@@ -24,6 +34,9 @@ TokenizerPtr load_file(const std::filesystem::path& path) {
   const std::string name = path.filename();
   if (name == "tokenizer.json" && is_char_tokenizer(folder)) return load_char_tokenizer(folder);
   if (name == "tokenizer_config.json") return load_folder(folder);
+  if (name.ends_with(".model") || name.ends_with(".spm")) {
+    return load_spiece_tokenizer(folder, name);
+  }
   return nullptr;
 }
 

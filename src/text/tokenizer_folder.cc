@@ -156,6 +156,16 @@ std::vector<TokenizerFolder::AddedToken> TokenizerFolder::added_tokens() const {
                         value.is_object() && flag_at(value, "special", true)});
     }
   }
+  if (has("added_tokens.json")) {  // older folders: {"<token>": id}
+    const Json added = read_object(path("added_tokens.json"));
+    for (const auto& [token, id] : added.items()) {
+      if (!id.is_number_unsigned() || id.get<uint64_t>() > 999'999'999) {
+        throw Error(ErrorCode::corrupt_file,
+                    path("added_tokens.json") + ": expected tokens with their ids");
+      }
+      tokens.push_back({.text = token, .id = id.get<int32_t>(), .special = false});
+    }
+  }
   const Json* additional = find("additional_special_tokens");
   if (!additional) {
     const auto found = special_tokens_.find("additional_special_tokens");

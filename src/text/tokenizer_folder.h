@@ -38,7 +38,8 @@ class TokenizerFolder {
   // special_tokens_map.json has them where tokenizer_config.json does not.
   std::optional<std::string> token(const std::string& key) const;
 
-  // "added_tokens_decoder", "additional_special_tokens" (with no id), in that order.
+  // "added_tokens_decoder", added_tokens.json, "additional_special_tokens" (with no id), in that
+  // order.
   struct AddedToken {
     std::string text;
     std::optional<int32_t> id;
