@@ -12,16 +12,13 @@
 #include "hwy/foreach_target.h"
 //
 #include "hwy/highway.h"
-#include "kernels/math-inl.h"
+#include "kernels/attention_rows-inl.h"
 #include "kernels/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace {
-
-using FloatTag = hn::ScalableTag<float>;
-using FloatVec = hn::Vec<FloatTag>;
 
 // Transposes 4 rows × 4 columns: to[c * kKeyTile + r] = from[r * stride + c].
 HWY_INLINE void transpose_4x4(const float* from, int64_t stride, float* to) {
@@ -83,116 +80,6 @@ void raw_scores(const ScoreTile& tile, const float* packed_keys, float* scores) 
                 .accumulate = false});
 }
 
-// What turns a raw score into the number that enters the softmax.
-struct Scoring {
-  FloatVec scale, cap, cap_inverse;
-  bool capped;
-
-  explicit Scoring(const Attention& a)
-      : scale(hn::Set(FloatTag(), a.scale)),
-        cap(hn::Set(FloatTag(), a.soft_cap)),
-        cap_inverse(hn::Set(FloatTag(), a.soft_cap > 0 ? 1 / a.soft_cap : 0)),
-        capped(a.soft_cap > 0) {}
-
-  HWY_INLINE FloatVec operator()(FloatVec raw) const {
-    const FloatTag d;
-    const FloatVec scaled = hn::Mul(raw, scale);
-    return capped ? hn::Mul(cap, Tanh(d, hn::Mul(scaled, cap_inverse))) : scaled;
-  }
-  // The derivative by the raw score, given the result.
-  HWY_INLINE FloatVec derivative(FloatVec score) const {
-    if (!capped) return scale;
-    const FloatVec t = hn::Mul(score, cap_inverse);
-    return hn::Mul(scale, hn::NegMulAdd(t, t, hn::Set(FloatTag(), 1.0f)));
-  }
-};
-
-// Which columns of a tile one query row sees.
-class RowMask {
- public:
-  RowMask(const ScoreTile& tile, int64_t r) {
-    const Problem& p = tile.p();
-    const int64_t query = tile.q.query + r;
-    const Problem::Span seen = p.visible(query);
-    begin_ = static_cast<int32_t>(std::clamp<int64_t>(seen.begin - tile.key, 0, kKeyTile));
-    end_ = static_cast<int32_t>(std::clamp<int64_t>(seen.end - tile.key, 0, kKeyTile));
-    if (p.a.global_keys) {
-      global_ = p.a.global_keys + p.first_key + tile.key;
-      const int64_t position = p.first_position + query;
-      const int64_t reach = p.a.after > 0 ? p.keys : std::min(p.keys, position + 1);
-      global_end_ = std::clamp<int64_t>(reach - tile.key, 0, kKeyTile);
-    }
-    all_ = begin_ <= tile.column && end_ >= tile.column + tile.columns;
-  }
-
-  // Scores of columns from `column`, minus infinity where they are not seen.
-  HWY_INLINE FloatVec apply(FloatVec scores, int64_t column) const {
-    if (all_) return scores;
-    const FloatTag d;
-    const hn::RebindToSigned<FloatTag> di;
-    const auto at = hn::Iota(di, static_cast<int32_t>(column));
-    auto seen = hn::AndNot(hn::Lt(at, hn::Set(di, begin_)), hn::Lt(at, hn::Set(di, end_)));
-    if (global_) {
-      HWY_ALIGN int32_t flags[kColumnStep];
-      for (int64_t i = 0; i < kColumnStep; ++i) {
-        flags[i] = column + i < global_end_ && global_[column + i] ? 1 : 0;
-      }
-      seen = hn::Or(seen, hn::Gt(hn::Load(di, flags), hn::Zero(di)));
-    }
-    return hn::IfThenElse(hn::RebindMask(d, seen), scores,
-                          hn::Set(d, -std::numeric_limits<float>::infinity()));
-  }
-
- private:
-  int32_t begin_, end_;
-  const uint8_t* global_ = nullptr;
-  int64_t global_end_ = 0;
-  bool all_;
-};
-
-// The running softmax of one query row.
-struct RowState {
-  float max = -std::numeric_limits<float>::infinity();
-  float sum = 0;
-};
-
-// Turns row r of raw scores into exp(score - max) and returns the factor by which what was summed
-// before must shrink. Columns that are not seen become exactly 0.
-float online_softmax_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, float* row,
-                         RowState& state) {
-  const FloatTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const RowMask mask(tile, r);
-  const float* bias = tile.bias_row(tile.p().a.bias, r);
-  const int64_t end = tile.end();
-  FloatVec max = hn::Set(d, state.max);
-  for (int64_t c = tile.column; c < end; c += lanes) {
-    FloatVec s = scoring(hn::LoadU(d, row + c));
-    if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
-    s = mask.apply(s, c);
-    max = hn::Max(max, s);
-    hn::StoreU(s, d, row + c);
-  }
-  const float new_max = hn::GetLane(hn::MaxOfLanes(d, max));
-  if (new_max == -std::numeric_limits<float>::infinity()) {  // nothing seen so far
-    std::memset(row + tile.column, 0, static_cast<size_t>(tile.columns) * sizeof(float));
-    return 1;
-  }
-  const FloatVec shift = hn::Set(d, new_max);
-  FloatVec sum = hn::Zero(d);
-  for (int64_t c = tile.column; c < end; c += lanes) {
-    const FloatVec e = Exp(d, hn::Sub(hn::LoadU(d, row + c), shift));
-    sum = hn::Add(sum, e);
-    hn::StoreU(e, d, row + c);
-  }
-  // Before the first key that is seen there is nothing to shrink.
-  const bool keeps = state.max == new_max || state.sum == 0;
-  const float shrink = keeps ? 1.0f : std::exp(state.max - new_max);
-  state.sum = state.sum * shrink + hn::GetLane(hn::SumOfLanes(d, sum));
-  state.max = new_max;
-  return shrink;
-}
-
 // Drops some of the probabilities of row r, and scales the others.
 void apply_dropout(const ScoreTile& tile, int64_t r, float* factors, float* row) {
   const FloatTag d;
@@ -200,10 +87,6 @@ void apply_dropout(const ScoreTile& tile, int64_t r, float* factors, float* row)
   for (int64_t c = tile.column; c < tile.end(); c += static_cast<int64_t>(hn::Lanes(d))) {
     hn::StoreU(hn::Mul(hn::LoadU(d, row + c), hn::LoadU(d, factors + c)), d, row + c);
   }
-}
-
-void scale_row(float factor, int64_t n, const float* from, float* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = factor * from[i];
 }
 
 // Forward for a tile of queries.
@@ -472,45 +355,6 @@ namespace {
 HWY_EXPORT(forward);
 HWY_EXPORT(backward);
 
-// What a sequence costs, for sharing the work out evenly; in pairs of query and key.
-int64_t cost(const Attention& a, int64_t s) {
-  const int64_t queries = a.query_offsets[s + 1] - a.query_offsets[s];
-  const int64_t keys = a.key_offsets[s + 1] - a.key_offsets[s];
-  const int64_t window = std::min(
-      keys, std::min(a.before, kUnlimited / 2) + std::min(a.after, kUnlimited / 2) + kKeyTile);
-  return queries * window + 16 * keys + 16;
-}
-
-// Calls body(sequence, kv_head, share) for all of them, about the same cost to each share of the
-// pool. Consecutive pairs stay on one thread. When `whole_heads`, all sequences of a head do.
-template <class Body>
-void for_each_problem(ThreadPool& pool, const Attention& a, bool whole_heads, const Body& body) {
-  const int64_t shares = pool.threads();
-  if (whole_heads) {
-    pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t share = begin; share < end; ++share) {
-        for (int64_t head = a.kv_heads * share / shares; head < a.kv_heads * (share + 1) / shares;
-             ++head) {
-          for (int64_t s = 0; s < a.sequences; ++s) body(s, static_cast<int>(head), share);
-        }
-      }
-    });
-    return;
-  }
-  int64_t total = 0;
-  for (int64_t s = 0; s < a.sequences; ++s) total += cost(a, s) * a.kv_heads;
-  pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
-    int64_t done = 0;  // cost of everything before this pair
-    for (int64_t s = 0; s < a.sequences; ++s) {
-      const int64_t each = cost(a, s);
-      for (int head = 0; head < a.kv_heads; ++head, done += each) {
-        const int64_t share = std::min(shares - 1, done * shares / total);
-        if (share >= begin && share < end) body(s, head, share);
-      }
-    }
-  });
-}
-
 void check(const Attention& a) {
   HEED_CHECK(a.kv_heads > 0 && a.heads > 0 && a.heads % a.kv_heads == 0 && a.head_dim > 0,
              "attention: heads must be a multiple of kv_heads");
@@ -520,12 +364,14 @@ void check(const Attention& a) {
 }  // namespace
 
 int64_t attention_scratch_floats(const Attention& attention, bool backward) {
+  if (attention.blocks) return BlockWorkspace(nullptr, attention).floats;
   return Workspace(nullptr, attention, longest_keys(attention), backward).floats;
 }
 
 void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
                        float* scratch) {
   check(a);
+  if (a.blocks) return attention_over_blocks(pool, a, output, scratch);
   HEED_CHECK(!output.probabilities || output.log_sum_exp,
              "attention: probabilities need the log-sum-exp");
   const int64_t keys = longest_keys(a), floats = attention_scratch_floats(a, false);
@@ -538,6 +384,7 @@ void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutp
 void attention_backward(ThreadPool& pool, const Attention& a, const AttentionGradients& gradients,
                         float* scratch) {
   check(a);
+  HEED_CHECK(!a.blocks, "attention: a cache has no gradient");
   const int64_t keys = longest_keys(a), floats = attention_scratch_floats(a, true);
   const auto run = HWY_DYNAMIC_DISPATCH(backward);
   // The bias gradient of a head sums over sequences: one thread, one order.

@@ -12,6 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/dropout.h"
+#include "kernels/kv_blocks.h"
 
 namespace heed::kernels {
 
@@ -19,6 +20,9 @@ inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
 
 // How far beyond the last relative distance in use a bias table must be readable, on both sides.
 inline constexpr int64_t kBiasPadding = 16;
+// Distances that are read (and not used) before a window's first: a tile of queries shares its
+// keys.
+inline constexpr int64_t kBiasReach = 64;
 
 // What forward and backward both take. Rows of one sequence are consecutive; the heads of a row are
 // side by side: head h of q is at column h * head_dim. Query head h reads key/value head
@@ -32,13 +36,16 @@ struct Attention {
   const int32_t* query_offsets = nullptr;  // [sequences + 1]: sequence s owns query rows [s], [s+1)
   const int32_t* key_offsets = nullptr;    // [sequences + 1], likewise for keys and values
   // [sequences]: the position among its keys of each sequence's first query (how many keys were
-  // cached before it); null: 0.
+  // cached before it); null: 0 or, with blocks, such that the last query is at the last key.
   const int32_t* first_positions = nullptr;
 
   const float* q = nullptr;  // [query rows, heads * head_dim], rows q_stride apart
   const float* k = nullptr;  // [key rows, kv_heads * head_dim]
   const float* v = nullptr;  // [key rows, kv_heads * head_dim]
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
+  // Instead of k, v and key_offsets: keys and values in a cache's blocks. Same bits. Forward only;
+  // no global tokens, dropout, log-sum-exp or probabilities.
+  const KvBlocks* blocks = nullptr;
 
   float scale = 1;
   float soft_cap = 0;  // > 0: scores become soft_cap · tanh(score / soft_cap), before the bias
@@ -57,6 +64,16 @@ struct Attention {
   int64_t bias_stride = 0, bias_center = 0;
 
   Dropout dropout{};  // of the probabilities
+
+  // Of sequence s.
+  int64_t queries(int64_t s) const { return query_offsets[s + 1] - query_offsets[s]; }
+  int64_t keys(int64_t s) const {
+    return blocks ? blocks->tables[s].keys : key_offsets[s + 1] - key_offsets[s];
+  }
+  int64_t first_position(int64_t s) const {
+    if (first_positions) return first_positions[s];
+    return blocks ? keys(s) - queries(s) : 0;
+  }
 };
 
 struct AttentionOutput {

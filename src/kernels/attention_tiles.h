@@ -1,5 +1,5 @@
 // How attention is cut up: sequences and heads, tiles of queries, and the tiles of keys each sees.
-// Used by attention.cc alone; nothing here depends on the instruction set.
+// Used by attention.cc and attention_blocks.cc alone; nothing here depends on the instruction set.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ static_assert(kKeyTile == kDropoutGroup);
 
 // Columns of a score tile are computed in steps of the widest vector.
 inline constexpr int64_t kColumnStep = 16;
-static_assert(kColumnStep <= kBiasPadding);
+static_assert(kColumnStep <= kBiasPadding && kQueryTile + kColumnStep <= kBiasReach);
 
 // Probability rows draw from streams of their own: room for 2^20 key tiles each.
 inline constexpr int kDropoutRowShift = 20;
@@ -26,31 +26,38 @@ inline int64_t key_tiles(int64_t keys) { return (keys + kKeyTile - 1) / kKeyTile
 
 inline int64_t longest_keys(const Attention& a) {
   int64_t longest = 0;
-  for (int64_t s = 0; s < a.sequences; ++s) {
-    longest = std::max<int64_t>(longest, a.key_offsets[s + 1] - a.key_offsets[s]);
-  }
+  for (int64_t s = 0; s < a.sequences; ++s) longest = std::max(longest, a.keys(s));
   return longest;
 }
+
+// Cuts one thread's scratch into buffers that start on cache lines.
+struct ScratchCursor {
+  float* scratch;  // null: only adds up the sizes
+  int64_t floats = 0;
+
+  float* take(int64_t count) {
+    float* p = scratch ? scratch + floats : nullptr;
+    floats += (count + 15) / 16 * 16;
+    return p;
+  }
+};
 
 // One thread's scratch, cut into its buffers.
 struct Workspace {
   // For sequences of up to `most_keys` keys. scratch = null only adds up the sizes.
   Workspace(float* scratch, const Attention& a, int64_t most_keys, bool backward) {
-    const auto take = [this, scratch](int64_t count) {
-      float* p = scratch ? scratch + floats : nullptr;
-      floats += (count + 15) / 16 * 16;
-      return p;
-    };
+    ScratchCursor cursor{scratch};
     const int64_t packed = key_tiles(most_keys) * kKeyTile * a.head_dim;
-    keys = take(packed);
-    scores = take(kQueryTile * kKeyTile);
-    factors = take(kKeyTile);
+    keys = cursor.take(packed);
+    scores = cursor.take(kQueryTile * kKeyTile);
+    factors = cursor.take(kKeyTile);
     if (backward) {
-      values = take(packed);
-      d_scores = take(kQueryTile * kKeyTile);
+      values = cursor.take(packed);
+      d_scores = cursor.take(kQueryTile * kKeyTile);
     } else {
-      sums = take(kQueryTile * a.head_dim);
+      sums = cursor.take(kQueryTile * a.head_dim);
     }
+    floats = cursor.floats;
   }
 
   float* keys = nullptr;    // [key tiles, head_dim, kKeyTile]: K transposed tile by tile
@@ -62,18 +69,37 @@ struct Workspace {
   int64_t floats = 0;        // all of them together
 };
 
+// The same for keys in blocks, which need no packing.
+struct BlockWorkspace {
+  BlockWorkspace(float* scratch, const Attention& a) {
+    ScratchCursor cursor{scratch};
+    scores = cursor.take(kQueryTile * kKeyTile);
+    sums = cursor.take(kQueryTile * a.head_dim);
+    tile_sums = cursor.take(kQueryTile * a.head_dim);
+    floats = cursor.floats;
+  }
+
+  float* scores = nullptr;     // [kQueryTile, kKeyTile]
+  float* sums = nullptr;       // [kQueryTile, head_dim]: P V so far
+  float* tile_sums = nullptr;  // [kQueryTile, head_dim]: P V of one tile of keys
+  int64_t floats = 0;
+};
+
 // One sequence and one key/value head, and everything the loops below ask of them.
 struct Problem {
   Problem(const Attention& attention, int64_t sequence, int head)
       : a(attention),
         first_query(a.query_offsets[sequence]),
-        queries(a.query_offsets[sequence + 1] - first_query),
-        first_key(a.key_offsets[sequence]),
-        keys(a.key_offsets[sequence + 1] - first_key),
-        first_position(a.first_positions ? a.first_positions[sequence] : 0),
+        queries(a.queries(sequence)),
+        first_key(a.blocks ? 0 : a.key_offsets[sequence]),
+        keys(a.keys(sequence)),
+        first_position(a.first_position(sequence)),
         kv_head(head),
-        k(a.k + first_key * a.k_stride + int64_t{head} * a.head_dim),
-        v(a.v + first_key * a.v_stride + int64_t{head} * a.head_dim) {}
+        table(a.blocks ? a.blocks->tables + sequence : nullptr) {
+    if (table) return;
+    k = a.k + first_key * a.k_stride + int64_t{head} * a.head_dim;
+    v = a.v + first_key * a.v_stride + int64_t{head} * a.head_dim;
+  }
 
   bool is_global_query(int64_t query) const {
     return a.global_queries && a.global_queries[first_query + query];
@@ -97,8 +123,9 @@ struct Problem {
   const Attention& a;
   int64_t first_query, queries, first_key, keys, first_position;
   int kv_head;
-  const float* k;
-  const float* v;
+  const KvTable* table;      // where keys and values are, when in blocks …
+  const float* k = nullptr;  // … and when in rows
+  const float* v = nullptr;
 };
 
 // Some queries of one head.
@@ -169,5 +196,48 @@ void for_each_key_tile(const QueryTile& q, const Body& body) {
     body(ScoreTile{q, key, column, columns, std::min(columns, p.keys - key - column)});
   }
 }
+
+// What a sequence costs, for sharing the work out evenly; in pairs of query and key.
+inline int64_t cost(const Attention& a, int64_t s) {
+  const int64_t keys = a.keys(s);
+  const int64_t window = std::min(
+      keys, std::min(a.before, kUnlimited / 2) + std::min(a.after, kUnlimited / 2) + kKeyTile);
+  const int64_t loaded = a.blocks ? window : keys;  // rows are packed whole
+  return a.queries(s) * window + 16 * loaded + 16;
+}
+
+// Calls body(sequence, kv_head, share) for all of them, about the same cost to each share of the
+// pool. Consecutive pairs stay on one thread. When `whole_heads`, all sequences of a head do.
+template <class Body>
+void for_each_problem(ThreadPool& pool, const Attention& a, bool whole_heads, const Body& body) {
+  const int64_t shares = pool.threads();
+  if (whole_heads) {
+    pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t share = begin; share < end; ++share) {
+        for (int64_t head = a.kv_heads * share / shares; head < a.kv_heads * (share + 1) / shares;
+             ++head) {
+          for (int64_t s = 0; s < a.sequences; ++s) body(s, static_cast<int>(head), share);
+        }
+      }
+    });
+    return;
+  }
+  int64_t total = 0;
+  for (int64_t s = 0; s < a.sequences; ++s) total += cost(a, s) * a.kv_heads;
+  pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
+    int64_t done = 0;  // cost of everything before this pair
+    for (int64_t s = 0; s < a.sequences; ++s) {
+      const int64_t each = cost(a, s);
+      for (int head = 0; head < a.kv_heads; ++head, done += each) {
+        const int64_t share = std::min(shares - 1, done * shares / total);
+        if (share >= begin && share < end) body(s, head, share);
+      }
+    }
+  });
+}
+
+// attention_forward() for keys in blocks.
+void attention_over_blocks(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
+                           float* scratch);
 
 }  // namespace heed::kernels

@@ -1,0 +1,150 @@
+// One query row of attention at a time: masks and the online softmax. Shared by the kernels that
+// read keys from packed rows (attention.cc) and from a cache's blocks (attention_blocks.cc), so
+// both have the same bits.
+
+// Per-target include guard, as Highway's own -inl.h files have it.
+#if defined(HEED_KERNELS_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_ROWS_INL_H_
+#undef HEED_KERNELS_ATTENTION_ROWS_INL_H_
+#else
+#define HEED_KERNELS_ATTENTION_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "hwy/highway.h"
+#include "kernels/attention_tiles.h"
+#include "kernels/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+using FloatTag = hn::ScalableTag<float>;
+using FloatVec = hn::Vec<FloatTag>;
+
+// What turns a raw score into the number that enters the softmax.
+struct Scoring {
+  FloatVec scale, cap, cap_inverse;
+  bool capped;
+
+  explicit Scoring(const Attention& a)
+      : scale(hn::Set(FloatTag(), a.scale)),
+        cap(hn::Set(FloatTag(), a.soft_cap)),
+        cap_inverse(hn::Set(FloatTag(), a.soft_cap > 0 ? 1 / a.soft_cap : 0)),
+        capped(a.soft_cap > 0) {}
+
+  HWY_INLINE FloatVec operator()(FloatVec raw) const {
+    const FloatTag d;
+    const FloatVec scaled = hn::Mul(raw, scale);
+    return capped ? hn::Mul(cap, Tanh(d, hn::Mul(scaled, cap_inverse))) : scaled;
+  }
+  // The derivative by the raw score, given the result.
+  HWY_INLINE FloatVec derivative(FloatVec score) const {
+    if (!capped) return scale;
+    const FloatVec t = hn::Mul(score, cap_inverse);
+    return hn::Mul(scale, hn::NegMulAdd(t, t, hn::Set(FloatTag(), 1.0f)));
+  }
+};
+
+// Which columns of a tile one query row sees.
+class RowMask {
+ public:
+  RowMask(const ScoreTile& tile, int64_t r) {
+    const Problem& p = tile.p();
+    const int64_t query = tile.q.query + r;
+    const Problem::Span seen = p.visible(query);
+    begin_ = static_cast<int32_t>(std::clamp<int64_t>(seen.begin - tile.key, 0, kKeyTile));
+    end_ = static_cast<int32_t>(std::clamp<int64_t>(seen.end - tile.key, 0, kKeyTile));
+    if (p.a.global_keys) {
+      global_ = p.a.global_keys + p.first_key + tile.key;
+      const int64_t position = p.first_position + query;
+      const int64_t reach = p.a.after > 0 ? p.keys : std::min(p.keys, position + 1);
+      global_end_ = std::clamp<int64_t>(reach - tile.key, 0, kKeyTile);
+    }
+    all_ = begin_ <= tile.column && end_ >= tile.column + tile.columns;
+  }
+
+  // Scores of columns from `column`, minus infinity where they are not seen.
+  HWY_INLINE FloatVec apply(FloatVec scores, int64_t column) const {
+    if (all_) return scores;
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const auto at = hn::Iota(di, static_cast<int32_t>(column));
+    auto seen = hn::AndNot(hn::Lt(at, hn::Set(di, begin_)), hn::Lt(at, hn::Set(di, end_)));
+    if (global_) {
+      HWY_ALIGN int32_t flags[kColumnStep];
+      for (int64_t i = 0; i < kColumnStep; ++i) {
+        flags[i] = column + i < global_end_ && global_[column + i] ? 1 : 0;
+      }
+      seen = hn::Or(seen, hn::Gt(hn::Load(di, flags), hn::Zero(di)));
+    }
+    return hn::IfThenElse(hn::RebindMask(d, seen), scores,
+                          hn::Set(d, -std::numeric_limits<float>::infinity()));
+  }
+
+ private:
+  int32_t begin_, end_;
+  const uint8_t* global_ = nullptr;
+  int64_t global_end_ = 0;
+  bool all_;
+};
+
+// The running softmax of one query row.
+struct RowState {
+  float max = -std::numeric_limits<float>::infinity();
+  float sum = 0;
+};
+
+// Turns row r of raw scores into exp(score - max) and returns the factor by which what was summed
+// before must shrink. Columns that are not seen become exactly 0.
+float online_softmax_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, float* row,
+                         RowState& state) {
+  const FloatTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const RowMask mask(tile, r);
+  const float* bias = tile.bias_row(tile.p().a.bias, r);
+  const int64_t end = tile.end();
+  FloatVec max = hn::Set(d, state.max);
+  for (int64_t c = tile.column; c < end; c += lanes) {
+    FloatVec s = scoring(hn::LoadU(d, row + c));
+    if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
+    s = mask.apply(s, c);
+    max = hn::Max(max, s);
+    hn::StoreU(s, d, row + c);
+  }
+  const float new_max = hn::GetLane(hn::MaxOfLanes(d, max));
+  if (new_max == -std::numeric_limits<float>::infinity()) {  // nothing seen so far
+    std::memset(row + tile.column, 0, static_cast<size_t>(tile.columns) * sizeof(float));
+    return 1;
+  }
+  const FloatVec shift = hn::Set(d, new_max);
+  FloatVec sum = hn::Zero(d);
+  for (int64_t c = tile.column; c < end; c += lanes) {
+    const FloatVec e = Exp(d, hn::Sub(hn::LoadU(d, row + c), shift));
+    sum = hn::Add(sum, e);
+    hn::StoreU(e, d, row + c);
+  }
+  // Before the first key that is seen there is nothing to shrink.
+  const bool keeps = state.max == new_max || state.sum == 0;
+  const float shrink = keeps ? 1.0f : std::exp(state.max - new_max);
+  state.sum = state.sum * shrink + hn::GetLane(hn::SumOfLanes(d, sum));
+  state.max = new_max;
+  return shrink;
+}
+
+void scale_row(float factor, int64_t n, const float* from, float* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = factor * from[i];
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
