@@ -32,6 +32,21 @@ std::vector<float> rope_frequencies_of(const ModelConfig& c, int head_dim) {
   return frequencies;
 }
 
+// Rows go on where the cache ends; that is what relative positions and masks go by.
+void check_cache(const Batch& batch, const KvView& cache, const KvLayout& layout) {
+  HEED_CHECK(cache.layout && cache.layout->groups.size() == layout.groups.size() &&
+                 cache.sequences() == batch.sequences(),
+             "decode: tables for every group and sequence");
+  for (const KvLayout::Place& place : layout.self) {
+    const KvTable* tables = cache.layer(place).tables;
+    for (size_t s = 0; s + 1 < batch.offsets.size(); ++s) {
+      const auto begin = static_cast<size_t>(batch.offsets[s]), rows = batch.offsets[s + 1] - begin;
+      HEED_CHECK(rows == 0 || batch.positions[begin] + static_cast<int64_t>(rows) == tables[s].keys,
+                 "decode: positions that do not go on from the cache");
+    }
+  }
+}
+
 }  // namespace
 
 GlobalTokens::GlobalTokens(const Batch& batch, std::span<const int32_t> marked_rows)
@@ -67,6 +82,7 @@ Transformer::Transformer(const ModelConfig& config, const Parameters& parameters
     const int heads = c_.decoder_heads ? c_.decoder_heads : c_.heads;
     decoder_ = make_stack("decoder", has_encoder_ ? "target" : "embedding", c_.decoder_layers,
                           heads, true);
+    kv_layout_ = heed::kv_layout(c_);
   }
 }
 
@@ -194,7 +210,13 @@ Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x)
   }
   if (pass.global_tokens) o.global_tokens = pass.global_tokens->flags;
   o.probabilities = new_map(pass, index, "self");
-  Var heads = attention(ctx, {q, k, v, pass.batch.offsets, pass.batch.offsets}, o);
+  AttentionInputs inputs{q, k, v, pass.batch.offsets, pass.batch.offsets};
+  KvBlocks cached;
+  if (pass.cache) {
+    cached = pass.cache->layer(kv_layout_.self[index]);
+    inputs.cache = &cached;
+  }
+  Var heads = attention(ctx, inputs, o);
   if (pass.global_tokens) heads = global_attention(ctx, pass, layer, x, heads);
   return linear(ctx, heads, layer.self.out);
 }
@@ -212,16 +234,25 @@ Var Transformer::global_attention(Ctx& ctx, const Pass& pass, const Layer& layer
   return put_rows(ctx, local, heads, global.rows);
 }
 
+std::array<Var, 2> Transformer::cross_key_values(Ctx& ctx, const Layer& layer, Var memory) const {
+  const int64_t width = layer.cross.kv.out() / 2;
+  return split<2>(ctx, linear(ctx, memory, layer.cross.kv), {width, width});
+}
+
 Var Transformer::cross_attention(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
   const Layer& layer = pass.stack.layers[index];
   AttentionOptions o = attention_options(pass.stack);
-  const int64_t kv_width = int64_t{o.kv_heads} * o.head_dim;
-  const Var q = linear(ctx, x, layer.cross.q);
-  const auto [k, v] =
-      split<2>(ctx, linear(ctx, *pass.memory, layer.cross.kv), {kv_width, kv_width});
+  AttentionInputs inputs{.q = linear(ctx, x, layer.cross.q), .query_offsets = pass.batch.offsets};
+  KvBlocks cached;
+  if (pass.cache) {  // cross_keys() has put them there
+    cached = pass.cache->layer(kv_layout_.cross[index]);
+    inputs.cache = &cached;
+  } else {
+    const auto [k, v] = cross_key_values(ctx, layer, *pass.memory);
+    inputs.k = k, inputs.v = v, inputs.key_offsets = pass.source->offsets;
+  }
   o.probabilities = new_map(pass, index, "cross");
-  const Var heads = attention(ctx, {q, k, v, pass.batch.offsets, pass.source->offsets}, o);
-  return linear(ctx, heads, layer.cross.out);
+  return linear(ctx, attention(ctx, inputs, o), layer.cross.out);
 }
 
 Var Transformer::feed_forward(Ctx& ctx, const Layer& layer, Var x) const {
@@ -245,7 +276,7 @@ Var Transformer::block(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
   }
   x = residual(ctx, x, layer.self_norms,
                [&](Var h) { return self_attention(ctx, pass, index, h); });
-  if (pass.memory) {
+  if (pass.stack.causal && has_encoder_) {
     x = residual(ctx, x, layer.cross_norms,
                  [&](Var h) { return cross_attention(ctx, pass, index, h); });
   }
@@ -297,6 +328,22 @@ Var Transformer::decode(Ctx& ctx, const Batch& target, Var memory, const Batch& 
   return run(
       ctx,
       {.stack = decoder_, .batch = target, .memory = &memory, .source = &source, .maps = maps});
+}
+
+Var Transformer::decode(Ctx& ctx, const Batch& batch, const KvView& cache) const {
+  HEED_CHECK(has_decoder_, "decode: an encoder_only model");
+  check_cache(batch, cache, kv_layout_);
+  return run(ctx, {.stack = decoder_, .batch = batch, .cache = &cache});
+}
+
+void Transformer::cross_keys(Ctx& ctx, Var memory, const Batch& source, const KvView& cache) const {
+  HEED_CHECK(c_.family == Family::encoder_decoder, "cross_keys: this family has no memory");
+  for (size_t i = 0; i < decoder_.layers.size(); ++i) {
+    const Arena::Mark mark = ctx.arena.mark();
+    const auto [k, v] = cross_key_values(ctx, decoder_.layers[i], memory);
+    store_keys(ctx, k.value, v.value, source.offsets, cache.layer(kv_layout_.cross[i]));
+    ctx.arena.rewind(mark);
+  }
 }
 
 // The output matrix: its own, or the embedding that it is tied to.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/kv_layout.h"
 #include "model/parameters.h"
 #include "ops/ops.h"
 
@@ -57,6 +58,16 @@ class Transformer {
   Var decode(Ctx& ctx, const Batch& target, Var memory, const Batch& source,
              AttentionMaps* maps = nullptr) const;
 
+  // The same with a cache (inference only). The batch holds new rows alone: any number for each
+  // sequence, their positions going on from those in its tables, which already count them. Keys and
+  // values of the rows are put into the cache; the result has the bits of a decode() of everything.
+  Var decode(Ctx& ctx, const Batch& batch, const KvView& cache) const;
+  // Before it, once for each source of an encoder_decoder model: the keys and values that
+  // cross-attention reads. The tables are those of the source's sequences; beams share them.
+  void cross_keys(Ctx& ctx, Var memory, const Batch& source, const KvView& cache) const;
+  // How a cache for this model is laid out; models with a decoder.
+  const KvLayout& kv_layout() const { return kv_layout_; }
+
   // The heads, from hidden states.
   Var logits(Ctx& ctx, Var hidden) const;  // language_model, masked_lm
   LossSum token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> labels,
@@ -99,6 +110,7 @@ class Transformer {
     const GlobalTokens* global_tokens = nullptr;
     const Var* memory = nullptr;
     const Batch* source = nullptr;
+    const KvView* cache = nullptr;
     AttentionMaps* maps = nullptr;
   };
 
@@ -117,6 +129,7 @@ class Transformer {
   Var self_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
   Var global_attention(Ctx& ctx, const Pass& pass, const Layer& layer, Var x, Var local) const;
   Var cross_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  std::array<Var, 2> cross_key_values(Ctx& ctx, const Layer& layer, Var memory) const;
   Var feed_forward(Ctx& ctx, const Layer& layer, Var x) const;
   Linear output_layer() const;
   Var before_output(Ctx& ctx, Var hidden) const;
@@ -127,6 +140,7 @@ class Transformer {
   std::vector<float> sinusoids_;
   Stack encoder_, decoder_;
   bool has_encoder_, has_decoder_;
+  KvLayout kv_layout_;
 };
 
 }  // namespace heed

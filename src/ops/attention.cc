@@ -34,13 +34,13 @@ struct Distances {
 Distances distances(const kernels::Attention& a) {
   Distances d;
   for (int64_t s = 0; s < a.sequences; ++s) {
-    const int64_t queries = a.query_offsets[s + 1] - a.query_offsets[s];
-    const int64_t keys = a.key_offsets[s + 1] - a.key_offsets[s];
-    const int64_t first = a.first_positions ? a.first_positions[s] : 0;
-    d.back = std::max(d.back, first + queries - 1);
-    d.ahead = std::max(d.ahead, keys - 1 - first);
+    const int64_t first = a.first_position(s);
+    d.back = std::max(d.back, first + a.queries(s) - 1);
+    d.ahead = std::max(d.ahead, a.keys(s) - 1 - first);
   }
   d.back = std::max<int64_t>(d.back, 0), d.ahead = std::max<int64_t>(d.ahead, 0);
+  // Nothing is read from beyond a window, however long the text has become.
+  if (!a.global_keys) d.back = std::min(d.back, a.before + kernels::kBiasReach);
   return d;
 }
 
@@ -48,13 +48,14 @@ Distances distances(const kernels::Attention& a) {
 // T].
 void fill_bias(const AttentionOptions& o, const Distances& d, float* bias) {
   std::fill_n(bias, o.heads * d.stride(), 0.0f);
-  for (int head = 0; head < o.heads; ++head) {
-    float* row = bias + head * d.stride() + d.center();
-    for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
-      if (o.t5_bias) {
-        row[distance] = o.t5_bias->table.value.row(t5_bucket(distance, o.t5_bias->rule))[head];
-      } else {
-        row[distance] =
+  for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
+    float* column = bias + d.center() + distance;
+    if (o.t5_bias) {
+      const float* row = o.t5_bias->table.value.row(t5_bucket(distance, o.t5_bias->rule));
+      for (int head = 0; head < o.heads; ++head) column[head * d.stride()] = row[head];
+    } else {
+      for (int head = 0; head < o.heads; ++head) {
+        column[head * d.stride()] =
             -o.alibi_slopes[static_cast<size_t>(head)] * static_cast<float>(std::abs(distance));
       }
     }
@@ -117,6 +118,7 @@ kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o
   a.heads = o.heads, a.kv_heads = o.kv_heads, a.head_dim = o.head_dim;
   a.sequences = static_cast<int64_t>(in.query_offsets.size()) - 1;
   a.query_offsets = in.query_offsets.data(), a.key_offsets = in.key_offsets.data();
+  a.blocks = in.cache;
   a.first_positions = o.first_positions.empty() ? nullptr : o.first_positions.data();
   a.q = in.q.value.data, a.k = in.k.value.data, a.v = in.v.value.data;
   a.q_stride = in.q.value.stride, a.k_stride = in.k.value.stride, a.v_stride = in.v.value.stride;
@@ -138,16 +140,42 @@ void check(const T5Bias& bias, int heads) {
              "attention: the T5 table is not [buckets, heads]");
 }
 
-void check(const AttentionInputs& in, const AttentionOptions& o) {
-  HEED_CHECK(o.heads > 0 && o.kv_heads > 0 && o.heads % o.kv_heads == 0 && o.head_dim > 0,
-             "attention: heads must be a multiple of kv_heads");
-  HEED_CHECK(in.q.cols() == int64_t{o.heads} * o.head_dim &&
-                 in.k.cols() == int64_t{o.kv_heads} * o.head_dim && in.v.cols() == in.k.cols(),
+// A table for each sequence, with room for its rows.
+void check(const KvBlocks& cache, std::span<const int32_t> offsets, bool stores) {
+  HEED_CHECK(cache.sequences + 1 == static_cast<int64_t>(offsets.size()),
+             "attention: a table for each sequence");
+  for (int64_t s = 0; stores && s < cache.sequences; ++s) {
+    HEED_CHECK(cache.tables[s].keys >=
+                   offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)],
+               "attention: more rows than positions in the cache");
+  }
+}
+
+void check_keys(const AttentionInputs& in, const AttentionOptions& o) {
+  const int64_t width = int64_t{o.kv_heads} * o.head_dim;
+  if (in.cache) {
+    const bool stores = in.k.rows() > 0;
+    HEED_CHECK(!stores || (in.k.rows() == in.q.rows() && in.k.cols() == width),
+               "attention: a key for each query");
+    HEED_CHECK(o.global_tokens.empty() && !o.probabilities && o.first_positions.empty(),
+               "attention: not with a cache");
+    check(*in.cache, in.query_offsets, stores);
+    return;
+  }
+  HEED_CHECK(in.k.cols() == width && in.v.cols() == width,
              "attention: widths are not heads × head_dim");
   HEED_CHECK(in.query_offsets.size() == in.key_offsets.size(),
              "attention: queries and keys of different sequences");
-  check_offsets(in.query_offsets, in.q.rows());
   check_offsets(in.key_offsets, in.k.rows());
+}
+
+void check(const AttentionInputs& in, const AttentionOptions& o) {
+  HEED_CHECK(o.heads > 0 && o.kv_heads > 0 && o.heads % o.kv_heads == 0 && o.head_dim > 0,
+             "attention: heads must be a multiple of kv_heads");
+  HEED_CHECK(in.q.cols() == int64_t{o.heads} * o.head_dim,
+             "attention: widths are not heads × head_dim");
+  check_offsets(in.query_offsets, in.q.rows());
+  check_keys(in, o);
   HEED_CHECK(in.v.rows() == in.k.rows(), "attention: a value for each key");
   HEED_CHECK(o.first_positions.empty() || o.first_positions.size() + 1 == in.query_offsets.size(),
              "attention: a first position for each sequence");
@@ -166,8 +194,7 @@ void check(const AttentionInputs& in, const AttentionOptions& o) {
 
 // How many probabilities sequence s has.
 int64_t probability_count(const kernels::Attention& a, int64_t s) {
-  return int64_t{a.heads} * (a.query_offsets[s + 1] - a.query_offsets[s]) *
-         (a.key_offsets[s + 1] - a.key_offsets[s]);
+  return a.heads * a.queries(s) * a.keys(s);
 }
 int64_t probability_count(const kernels::Attention& a) {
   int64_t count = 0;
@@ -177,8 +204,28 @@ int64_t probability_count(const kernels::Attention& a) {
 
 }  // namespace
 
+void store_keys(Ctx& ctx, ConstMat k, ConstMat v, std::span<const int32_t> offsets,
+                const KvBlocks& cache) {
+  HEED_CHECK(k.cols == int64_t{cache.kv_heads} * cache.head_dim && v.cols == k.cols,
+             "store_keys: the cache was made for other heads");
+  HEED_CHECK(v.rows == k.rows, "store_keys: a value for each key");
+  check_offsets(offsets, k.rows);
+  check(cache, offsets, true);
+  if (ctx.measuring()) return;
+  kernels::write_kv(ctx.pool, cache,
+                    {.offsets = offsets.data(),
+                     .k = k.data,
+                     .v = v.data,
+                     .k_stride = k.stride,
+                     .v_stride = v.stride});
+}
+
 Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
   check(in, o);
+  HEED_CHECK(!(ctx.tape && in.cache), "attention: a cache has no gradient");
+  if (in.cache && in.k.rows() > 0) {
+    store_keys(ctx, in.k.value, in.v.value, in.query_offsets, *in.cache);
+  }
   kernels::Attention problem = describe(in, o);
   Var y = ctx.activation(in.q.rows(), in.q.cols());
   if (ctx.tape && o.dropout > 0) problem.dropout = {ctx.next_site(), o.dropout};

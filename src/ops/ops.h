@@ -17,6 +17,7 @@
 
 #include "base/ignore_label.h"
 #include "kernels/activation.h"
+#include "kernels/kv_blocks.h"
 #include "kernels/rope.h"
 #include "ops/batch.h"
 #include "ops/ctx.h"
@@ -26,6 +27,8 @@
 namespace heed {
 
 using kernels::Activation;
+using kernels::KvBlocks;
+using kernels::KvTable;
 using kernels::RopeLayout;
 
 // ---- embed.cc --------------------------------------------------------------------------------
@@ -133,10 +136,19 @@ struct AttentionOptions {
 // q [query rows, heads · head_dim], k and v [key rows, kv_heads · head_dim]; offsets as in Batch:
 // the same for self-attention, two different ones for cross-attention.  → as q
 struct AttentionInputs {
-  Var q, k, v;
-  std::span<const int32_t> query_offsets, key_offsets;
+  Var q{}, k{}, v{};
+  std::span<const int32_t> query_offsets{}, key_offsets{};
+  // In inference: keys and values of earlier batches, a table for each sequence. k and v, the rows
+  // of the queries' own positions, are put there first, and all of it is attended to. Without k and
+  // v it is only read (cross-attention). key_offsets, first_positions and global tokens play no
+  // part.
+  const KvBlocks* cache = nullptr;
 };
 Var attention(Ctx& ctx, const AttentionInputs& inputs, const AttentionOptions& options);
+// Puts keys and values [rows, kv_heads · head_dim] into a cache: for each sequence, as the last
+// positions of its table.
+void store_keys(Ctx& ctx, ConstMat k, ConstMat v, std::span<const int32_t> offsets,
+                const KvBlocks& cache);
 
 // ---- pool.cc ---------------------------------------------------------------------------------
 

@@ -1,0 +1,61 @@
+// Where a decoder's keys and values are in a cache, and what one batch sees of it.
+//
+// A cache is made of blocks of equal size, each with the keys and values of kKvBlock positions for
+// `layers_per_block` layers. Layers that keep the same positions form a group with one table of
+// blocks a sequence. A model whose layers all see everything has one group. Where windows differ
+// (local and global layers interleaved) groups differ, so that local layers can give back blocks
+// which global ones still need. In an encoder-decoder model the source's keys are groups too, which
+// all beams of a sentence share.
+//
+// infer/kv_cache.h owns blocks and tables; the Transformer only borrows a KvView.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/config.h"
+
+namespace heed {
+
+struct KvLayout {
+  struct Group {
+    bool cross = false;  // the source's positions; false: the sequence's own
+    int64_t window = 0;  // the nearest positions, itself among them, that a query sees; 0: all
+  };
+  struct Place {
+    int group = 0;
+    int layer = 0;  // within the group's blocks
+  };
+
+  int kv_heads = 0;
+  int head_dim = 0;
+  int layers_per_block = 0;
+  std::vector<Group> groups;
+  std::vector<Place> self, cross;  // [decoder layers]; cross is empty in decoder_only models
+
+  int64_t layer_floats() const { return kernels::kv_block_floats(kv_heads, head_dim); }
+  int64_t block_floats() const { return layers_per_block * layer_floats(); }
+};
+
+// Of a model with a decoder.
+KvLayout kv_layout(const ModelConfig& config);
+
+// What a batch sees of a cache.
+struct KvView {
+  const KvLayout* layout = nullptr;
+  float* data = nullptr;            // [blocks, block_floats]; not touched while measuring
+  std::span<const KvTable> tables;  // [groups, sequences of the batch]
+
+  int64_t sequences() const { return static_cast<int64_t>(tables.size() / layout->groups.size()); }
+  KvBlocks layer(const KvLayout::Place& place) const {
+    return {.kv_heads = layout->kv_heads,
+            .head_dim = layout->head_dim,
+            .data = data + place.layer * layout->layer_floats(),
+            .block_stride = layout->block_floats(),
+            .tables = tables.data() + place.group * sequences(),
+            .sequences = sequences()};
+  }
+};
+
+}  // namespace heed
