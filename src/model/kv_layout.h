@@ -51,7 +51,7 @@ struct KvView {
   KvBlocks layer(const KvLayout::Place& place) const {
     return {.kv_heads = layout->kv_heads,
             .head_dim = layout->head_dim,
-            .data = data + place.layer * layout->layer_floats(),
+            .data = data ? data + place.layer * layout->layer_floats() : nullptr,
             .block_stride = layout->block_floats(),
             .tables = tables.data() + place.group * sequences(),
             .sequences = sequences()};
