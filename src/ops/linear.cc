@@ -1,6 +1,7 @@
 #include "kernels/elementwise.h"
 #include "ops/ops.h"
 #include "ops/weight_gradient.h"
+#include "ops/weight_product.h"
 
 namespace heed {
 namespace {
@@ -14,21 +15,6 @@ struct Record {
 
   void backward(Ctx& ctx);
 };
-
-// x Wᵀ into y, for either layout of W.
-void multiply(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
-  const ConstMat w = layer.weight.value;
-  ctx.gemm({.transpose_b = layer.layout == LinearLayout::out_in,
-            .m = x.rows,
-            .n = y.cols,
-            .k = x.cols,
-            .a = x.data,
-            .lda = x.stride,
-            .b = w.data,
-            .ldb = w.stride,
-            .c = y.data,
-            .ldc = y.stride});
-}
 
 // With dz = dy ∘ activation'(z):  dW += dzᵀ x,  db += Σ_rows dz,  dx += dz W.
 void Record::backward(Ctx& ctx) {
@@ -94,7 +80,7 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation) {
   // The product goes straight to y; only an activation whose derivative needs its input keeps that.
   const bool keep_sum = ctx.tape && kernels::backward_needs_input(activation);
   const Mat sum = keep_sum ? ctx.matrix(rows, out) : y.value;
-  multiply(ctx, x.value, layer, sum);
+  weight_product(ctx, x.value, layer, sum);
   if (layer.bias || activation != Activation::none) {
     ctx.parallel(rows, row_grain(out), [&](int64_t begin, int64_t end) {
       kernels::bias_activation({.x = sum.row(begin),

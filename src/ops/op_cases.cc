@@ -225,6 +225,11 @@ OpCase linear_case(const LinearCase& o) {
   op.forward = {2 * rows * in * out, kFloatBytes * (rows * in + in * out + rows * out)};
   op.backward = {4 * rows * in * out, kFloatBytes * 2 * (rows * in + in * out + rows * out)};
   op.limit = Limit::gemm;
+  set_row_parts(op, o.rows, [o](RowRange range) {
+    LinearCase part = o;
+    part.rows = count(range);
+    return linear_case(part);
+  });
   return op;
 }
 
@@ -690,10 +695,25 @@ OpCase pool_case(const std::vector<int32_t>& lengths, int64_t width, Pooling poo
 
 namespace {
 
-std::vector<int32_t> drawn_labels(int64_t rows, int64_t classes, bool ignore_some) {
-  std::vector<int32_t> labels = drawn_list(kLabels, {0, rows}, classes);
-  for (size_t i = 1; ignore_some && i < labels.size(); i += 3) labels[i] = kIgnoreLabel;
+std::vector<int32_t> drawn_labels(RowRange rows, int64_t classes, bool ignore_some) {
+  std::vector<int32_t> labels = drawn_list(kLabels, rows, classes);
+  for (int64_t row = rows.begin; ignore_some && row < rows.end; ++row) {
+    if (row % 3 == 1) labels[static_cast<size_t>(row - rows.begin)] = kIgnoreLabel;
+  }
   return labels;
+}
+
+// Each row alone: the sum of their losses is the loss of them all. make(row) builds the case of one
+// row. Not for huge weights, which each part draws again.
+void set_loss_parts(OpCase& op, const std::function<OpCase(int64_t row)>& make) {
+  constexpr int64_t kMaxDrawn = 4 << 20;
+  const int64_t rows = op.inputs[0].rows;
+  if (rows == 0 || rows * op.weights[0].rows * op.weights[0].cols > kMaxDrawn) return;
+  op.parts = [=] {
+    std::vector<OpPart> parts;
+    for (int64_t row = 0; row < rows; ++row) parts.push_back({make(row), {{row, row + 1}}, {}});
+    return parts;
+  };
 }
 
 std::string loss_variant(const CrossEntropyOptions& o, bool ignore_some, Words words = {}) {
@@ -707,7 +727,7 @@ std::string loss_variant(const CrossEntropyOptions& o, bool ignore_some, Words w
 
 OpCase vocabulary_cross_entropy_case(const VocabularyCase& o) {
   const auto labels = std::make_shared<const std::vector<int32_t>>(
-      drawn_labels(o.rows, o.vocabulary, o.ignore_some));
+      drawn_labels({o.first_row, o.first_row + o.rows}, o.vocabulary, o.ignore_some));
   OpCase op;
   op.op = "vocabulary_cross_entropy";
   op.variant =
@@ -735,6 +755,11 @@ OpCase vocabulary_cross_entropy_case(const VocabularyCase& o) {
   op.forward = {product, kFloatBytes * static_cast<double>((o.rows + o.vocabulary) * o.width)};
   op.backward = {2 * product, 2 * op.forward.bytes};
   op.limit = Limit::gemm;
+  set_loss_parts(op, [o](int64_t row) {
+    VocabularyCase part = o;
+    part.first_row = row, part.rows = 1;
+    return vocabulary_cross_entropy_case(part);
+  });
   return op;
 }
 
@@ -743,8 +768,9 @@ OpCase vocabulary_kl_divergence_case(const DistillationCase& o) {
     Constants x, weight;
   };
   const std::shared_ptr<const Data> data(new Data{
-      Constants(o.rows, o.teacher_width, kTargets),
+      Constants(o.first_row + o.rows, o.teacher_width, kTargets),
       Constants(o.vocabulary, o.teacher_width, kLabels, 2 * fan_in_deviation(o.teacher_width))});
+  const ConstMat teacher_x(data->x.view.row(o.first_row), o.rows, o.teacher_width);
   OpCase op;
   op.op = "vocabulary_kl_divergence";
   op.variant = Words()
@@ -759,7 +785,7 @@ OpCase vocabulary_kl_divergence_case(const DistillationCase& o) {
   op.gradient_scale = o.options.gradient_scale;
   op.run = [=](Ctx& ctx, Vars inputs, Weights weights) {
     const Linear layer{weights[0], o.bias ? weights[1] : Weight{}};
-    const Teacher teacher{data->x.view, {Weight{data->weight.view}}};
+    const Teacher teacher{teacher_x, {Weight{data->weight.view}}};
     return loss_output(vocabulary_kl_divergence(ctx, inputs[0], layer, teacher, o.options));
   };
   op.reference = [=](const ReferenceOperands& in) -> std::vector<Matrix> {
@@ -768,17 +794,22 @@ OpCase vocabulary_kl_divergence_case(const DistillationCase& o) {
     };
     return {Matrix(reference::kl_divergence(
         logits(in.inputs[0], in.weights[0], optional_matrix(in.weights, 1)),
-        logits(Matrix(data->x.view), Matrix(data->weight.view), nullptr), o.options.temperature))};
+        logits(Matrix(teacher_x), Matrix(data->weight.view), nullptr), o.options.temperature))};
   };
   op.forward.flops = 2 * static_cast<double>(o.rows * o.vocabulary) *
                      static_cast<double>(o.width + o.teacher_width);
   op.limit = Limit::gemm;
+  set_loss_parts(op, [o](int64_t row) {
+    DistillationCase part = o;
+    part.first_row = row, part.rows = 1;
+    return vocabulary_kl_divergence_case(part);
+  });
   return op;
 }
 
 OpCase cross_entropy_case(const ClassCase& o) {
-  const auto labels =
-      std::make_shared<const std::vector<int32_t>>(drawn_labels(o.rows, o.classes, o.ignore_some));
+  const auto labels = std::make_shared<const std::vector<int32_t>>(
+      drawn_labels({0, o.rows}, o.classes, o.ignore_some));
   OpCase op;
   op.op = "cross_entropy";
   op.variant = loss_variant(o.options, o.ignore_some);

@@ -102,6 +102,7 @@ struct VocabularyCase {
   LinearLayout layout = LinearLayout::out_in;
   CrossEntropyOptions options{};
   bool ignore_some = false;
+  int64_t first_row = 0;  // of a longer batch, whose labels go on as if it were all here
 };
 OpCase vocabulary_cross_entropy_case(const VocabularyCase& options);
 
@@ -109,6 +110,7 @@ struct DistillationCase {
   int64_t rows = 1, width = 8, teacher_width = 8, vocabulary = 11;
   bool bias = false;
   DistillationOptions options{};
+  int64_t first_row = 0;  // of a longer batch, as above
 };
 OpCase vocabulary_kl_divergence_case(const DistillationCase& options);
 

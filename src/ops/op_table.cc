@@ -182,7 +182,7 @@ void add_linear(Table& table) {
                                .activation = Activation::gelu,
                                .layout = LinearLayout::in_out,
                                .slice = true}));
-  // Large enough for gemm() to cut by rows, and by columns.
+  // Large enough to be shared among threads: by rows, and by columns.
   table.push_back(linear_case(
       {.rows = 517, .in = 65, .out = 130, .bias = true, .activation = Activation::relu}));
   table.push_back(linear_case({.rows = 20,

@@ -87,7 +87,7 @@ struct OpCase {
   Limit limit = Limit::memory;
 
   // Pieces of the batch that must come out the same, bit for bit, when run alone without a tape;
-  // empty where nothing is promised.
+  // empty where nothing is promised. Those of a loss are all its rows, one by one.
   std::function<std::vector<OpPart>()> parts;
 
   std::string title() const { return op + " [" + variant + "] " + shape; }

@@ -2,8 +2,9 @@
 //
 // Each takes a Ctx and returns its output in the Ctx's arena. With a tape it also records its
 // backward, which stands in the same .cc file. Rows are packed (ops/batch.h): only attention and
-// pool are told about sequences. No op's result depends on the number of threads; without a tape,
-// none but linear's and the vocabulary losses' depends on which other rows are in the batch.
+// pool are told about sequences. No op's result depends on the number of threads, and no row of a
+// result on which other rows (or, for attention and pool, sequences) are in the batch; a tape
+// adds dropout and changes nothing else. Of gradients only the first is promised.
 //
 // An op that works in place takes its input over: nobody else may use that input.
 //

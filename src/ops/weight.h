@@ -1,6 +1,7 @@
 // Weights as the ops see them: numbers to read and, in training, a place for the gradient.
 #pragma once
 
+#include "kernels/row_product.h"
 #include "ops/mat.h"
 
 namespace heed {
@@ -19,9 +20,7 @@ struct Weight {
   explicit operator bool() const { return value.cols > 0; }
 };
 
-// How a linear layer's matrix is stored: [out, in] (PyTorch's Linear) or [in, out] (GPT-2's
-// Conv1D).
-enum class LinearLayout { out_in, in_out };
+using kernels::LinearLayout;
 
 struct Linear {
   Weight weight;
