@@ -56,15 +56,22 @@ void add_valued_flag(CLI::App& command, const std::string& flag, const std::stri
 }
 
 template <class T>
+T read_number(const CLI::App& command, const std::string& flag, const std::string& text,
+              Range<T> range) {
+  T value{};
+  if (parse(text, range, value)) return value;
+  throw Error(ErrorCode::invalid_argument,
+              flag + ": expected " + expectation(range) + ", found '" + text + "'",
+              describe(*command.get_option(flag)));
+}
+
+template <class T>
 void add_checked_number(CLI::App& command, const std::string& flag, T& value, Range<T> range,
                         const std::string& help) {
-  const auto read = [&command, flag, &value, range](const std::string& text) {
-    if (parse(text, range, value)) return;
-    throw Error(ErrorCode::invalid_argument,
-                flag + ": expected " + expectation(range) + ", found '" + text + "'",
-                describe(*command.get_option(flag)));
-  };
-  add_valued_flag(command, flag, "N", help + " (default " + to_text(value) + ")", read);
+  add_valued_flag(command, flag, "N", help + " (default " + to_text(value) + ")",
+                  [&command, flag, &value, range](const std::string& text) {
+                    value = read_number(command, flag, text, range);
+                  });
 }
 
 }  // namespace
@@ -84,11 +91,35 @@ void add_number(CLI::App& command, const std::string& flag, double& value, Range
   add_checked_number(command, flag, value, range, help);
 }
 
+void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
+                Range<double> range, const std::string& help) {
+  add_valued_flag(command, flag, "N", help,
+                  [&command, flag, &value, range](const std::string& text) {
+                    value = read_number(command, flag, text, range);
+                  });
+}
+
 void add_text(CLI::App& command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help) {
   const std::string shown_default = value.empty() ? "" : " (default " + value + ")";
   add_valued_flag(command, flag, value_name, help + shown_default,
                   [&value](const std::string& text) { value = text; });
+}
+
+void add_texts(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+               const std::string& value_name, const std::string& help) {
+  // One value a flag: "--ref a b" must leave b to the arguments.
+  command.add_option(flag, values, help)
+      ->type_name(value_name)
+      ->allow_extra_args(false)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_argument(CLI::App& command, const std::string& name, std::string& value,
+                  const std::string& help) {
+  const std::string shown_default = value.empty() ? "" : " (default " + value + ")";
+  command.add_option(name, value, help + shown_default)->type_name("");
 }
 
 void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help) {

@@ -11,7 +11,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace heed::cli {
 
@@ -27,8 +29,17 @@ void add_number(CLI::App& command, const std::string& flag, uint64_t& value, Ran
                 const std::string& help);
 void add_number(CLI::App& command, const std::string& flag, double& value, Range<double> range,
                 const std::string& help);
+// Without a default: `help` says what happens when it is not given.
+void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
+                Range<double> range, const std::string& help);
 void add_text(CLI::App& command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help);
+// May be given several times: `values` has them in their order.
+void add_texts(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+               const std::string& value_name, const std::string& help);
+// An argument without a flag, FILE in `heed eval bleu FILE`; at most one.
+void add_argument(CLI::App& command, const std::string& name, std::string& value,
+                  const std::string& help);
 void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help);
 
 // The flags that every verb takes and that mean the same everywhere.

@@ -17,7 +17,10 @@ class Flags : public testing::Test {
     add_number(app_, "--layers", layers_, {.min = 1, .max = 100}, "layers of the model");
     add_number(app_, "--rate", rate_, {.min = 0}, "learning rate");
     add_number(app_, "--offset", offset_, {}, "any number");
+    add_number(app_, "--bias", bias_, {.min = 0}, "a number that may be missing");
     add_text(app_, "--name", name_, "TEXT", "a name");
+    add_texts(app_, "--ref", refs_, "FILE", "any number of files");
+    add_argument(app_, "INPUT", input_, "a file");
     add_common_flags(app_, common_);
   }
 
@@ -41,7 +44,9 @@ class Flags : public testing::Test {
   CLI::App app_;
   int layers_ = 6;
   double rate_ = 0.5, offset_ = 0;
-  std::string name_;
+  std::optional<double> bias_;
+  std::string name_, input_ = "-";
+  std::vector<std::string> refs_;
   CommonFlags common_;
 };
 
@@ -52,6 +57,21 @@ TEST_F(Flags, FillTheirVariables) {
   EXPECT_EQ(offset_, -2.5);
   EXPECT_EQ(name_, "big");
   EXPECT_TRUE(common_.json);
+}
+
+TEST_F(Flags, RepeatedFlagsKeepAllTheirValues) {
+  parse({"--ref", "a", "--ref=b", "c", "--bias", "0.5"});
+  EXPECT_THAT(refs_, testing::ElementsAre("a", "b"));
+  EXPECT_EQ(input_, "c");
+  EXPECT_EQ(bias_, 0.5);
+}
+
+TEST_F(Flags, AnArgumentMayBeADashOrMissing) {
+  parse({"--ref", "a", "-"});
+  EXPECT_EQ(input_, "-");
+  EXPECT_THAT(refs_, testing::ElementsAre("a"));
+  EXPECT_EQ(bias_, std::nullopt);
+  EXPECT_EQ(error({"--bias", "-1"}).substr(0, 6), "--bias");
 }
 
 TEST_F(Flags, KeepTheirDefaults) {
