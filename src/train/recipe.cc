@@ -1,0 +1,400 @@
+#include "train/recipe.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "heed/error.h"
+#include "heed/suggest.h"
+#include "model/config.h"
+#include "model/json_values.h"
+#include "model/network.h"
+#include "model/presets.h"
+#include "train/recipe_fields.h"
+
+namespace heed {
+namespace {
+
+// What json_values.h has no reader for: texts and lists of them.
+std::string read_field(const Json& json, std::string& field) {
+  if (!json.is_string()) return "a text in quotes";
+  field = json.get<std::string>();
+  return {};
+}
+std::string read_field(const Json& json, std::vector<std::string>& field) {
+  if (json.is_string()) return field = {json.get<std::string>()}, std::string();
+  if (!json.is_array()) return "a list of texts";
+  std::vector<std::string> values;
+  for (const Json& element : json) {
+    if (!element.is_string()) return "a list of texts";
+    values.push_back(element.get<std::string>());
+  }
+  field = std::move(values);
+  return {};
+}
+std::string read_field(const Json& json, double& field) {
+  if (!json.is_number()) return "a number";
+  field = json.get<double>();
+  return std::isfinite(field) ? "" : "a finite number";
+}
+template <class T>
+std::string read_field(const Json& json, T& field) {
+  return read_value(json, field);
+}
+
+Json to_json(const toml::node& node) {
+  if (const auto* table = node.as_table()) {
+    Json json = Json::object();
+    for (const auto& [key, value] : *table) json[std::string(key.str())] = to_json(value);
+    return json;
+  }
+  if (const auto* array = node.as_array()) {
+    Json json = Json::array();
+    for (const toml::node& value : *array) json.push_back(to_json(value));
+    return json;
+  }
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return number->get();
+  if (const auto* number = node.as_floating_point()) return number->get();
+  if (const auto* flag = node.as_boolean()) return flag->get();
+  std::ostringstream text;  // dates: no key wants one, so the reader will object
+  text << toml::node_view<const toml::node>(node);
+  return text.str();
+}
+
+toml::table parse_toml(const std::string& text, const std::string& where) {
+  try {
+    return toml::parse(text, where);
+  } catch (const toml::parse_error& error) {
+    throw Error(ErrorCode::invalid_argument,
+                where + ":" + std::to_string(error.source().begin.line) + ": " +
+                    std::string(error.description()),
+                "a recipe is TOML: [section] lines, and key = value lines");
+  }
+}
+
+// One value that somebody gave, and where.
+struct Given {
+  std::string section, key;
+  Json value;
+  std::string origin;
+
+  std::string name() const { return section + "." + key; }
+};
+
+std::vector<Given> given_by_file(const std::string& text, const std::string& where,
+                                 std::vector<std::string>& problems) {
+  std::vector<Given> list;
+  const std::string file = std::filesystem::path(where).filename();
+  for (const auto& [section, node] : parse_toml(text, where)) {
+    const std::string line = file + ":" + std::to_string(node.source().begin.line);
+    const auto* table = node.as_table();
+    if (!table) {
+      problems.push_back(line + ": " + std::string(section.str()) + " is outside of any section");
+      continue;
+    }
+    for (const auto& [key, value] : *table) {
+      list.push_back({std::string(section.str()), std::string(key.str()), to_json(value),
+                      file + ":" + std::to_string(value.source().begin.line)});
+    }
+  }
+  return list;
+}
+
+// A value as in TOML; what is not one is a text: --set model.preset=gpt2.
+Json set_value(const std::string& text) {
+  try {
+    const toml::table table = toml::parse("value = " + text);
+    if (table.size() == 1) return to_json(*table.get("value"));
+  } catch (const toml::parse_error&) {
+  }
+  return text;
+}
+
+std::vector<Given> given_by_sets(const std::vector<std::string>& sets,
+                                 std::vector<std::string>& problems) {
+  std::vector<Given> list;
+  for (const std::string& set : sets) {
+    const size_t equals = set.find('='), dot = set.find('.');
+    if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
+      problems.push_back("--set " + set + ": expected section.key=value");
+      continue;
+    }
+    list.push_back({set.substr(0, dot), set.substr(dot + 1, equals - dot - 1),
+                    set_value(set.substr(equals + 1)), "--set"});
+  }
+  return list;
+}
+
+std::vector<std::string> model_fields() {
+  std::vector<std::string> names;
+  const ModelConfig config;
+  describe(config, [&](const char* name, const auto&, const char*) { names.emplace_back(name); });
+  return names;
+}
+
+std::string suggestion(const std::string& wanted, const std::vector<std::string>& names) {
+  const std::optional<std::string> near = nearest(wanted, names);
+  return near ? " (did you mean " + *near + "?)" : "";
+}
+
+void read_corpora(const Given& given, Recipe& recipe, std::vector<std::string>& problems) {
+  const std::string where = given.origin + ": data.corpora";
+  if (!given.value.is_array()) {
+    problems.push_back(where + ": expected [[data.corpora]] tables");
+    return;
+  }
+  recipe.data.corpora.clear();
+  for (const Json& table : given.value) {
+    CorpusOptions& corpus = recipe.data.corpora.emplace_back();
+    std::vector<std::string> names;
+    describe_corpus(corpus, "files", [&](const char* key, auto& field, const char*) {
+      names.emplace_back(key);
+      if (!table.is_object() || !table.contains(key)) return;
+      const std::string expected = read_field(table[key], field);
+      if (!expected.empty()) {
+        problems.push_back(where + "." + key + " is " + table[key].dump() + ", expected " +
+                           expected);
+      }
+    });
+    for (const auto& [key, value] : table.items()) {
+      if (std::ranges::find(names, key) == names.end()) {
+        problems.push_back(where + ": unknown key " + key + suggestion(key, names));
+      }
+    }
+  }
+}
+
+// Puts one value where it belongs, or says why not.
+void apply(const Given& given, Recipe& recipe, std::vector<std::string>& problems) {
+  if (given.section == "data" && given.key == "corpora") {
+    read_corpora(given, recipe, problems);
+    recipe.origins[given.name()] = given.origin;
+    return;
+  }
+  std::vector<std::string> sections, keys;
+  bool found = false;
+  describe_recipe(recipe, [&](const char* section, const char* key, auto& field, const char*) {
+    if (sections.empty() || sections.back() != section) sections.emplace_back(section);
+    if (given.section != section) return;
+    keys.emplace_back(key);
+    if (given.key != key) return;
+    found = true;
+    const std::string expected = read_field(given.value, field);
+    if (!expected.empty()) {
+      problems.push_back(given.origin + ": " + given.name() + " is " + given.value.dump() +
+                         ", expected " + expected);
+    }
+  });
+  const std::vector<std::string> fields = model_fields();
+  if (given.section == "model") {
+    if (!found && std::ranges::find(fields, given.key) != fields.end()) {
+      found = true;
+      std::erase_if(recipe.model.overrides, [&](const auto& o) { return o.first == given.key; });
+      recipe.model.overrides.emplace_back(given.key, given.value.dump());
+    }
+    keys.insert(keys.end(), fields.begin(), fields.end());
+  }
+  if (found) {
+    recipe.origins[given.name()] = given.origin;
+  } else if (keys.empty()) {
+    problems.push_back(given.origin + ": unknown section " + given.section +
+                       suggestion(given.section, sections));
+  } else {
+    problems.push_back(given.origin + ": unknown key " + given.name() +
+                       suggestion(given.key, keys));
+  }
+}
+
+class Checks {
+ public:
+  explicit Checks(std::vector<std::string>& problems) : problems_(problems) {}
+  void unless(bool fine, const std::string& problem) {
+    if (!fine) problems_.push_back(problem);
+  }
+  template <class T>
+  void at_least(const char* key, T value, T least) {
+    unless(value >= least, std::string(key) + " is " + Json(value).dump() + ", must be at least " +
+                               Json(least).dump());
+  }
+  void share(const char* key, double value) {
+    unless(value >= 0 && value <= 1,
+           std::string(key) + " is " + Json(value).dump() + ", must be from 0 to 1");
+  }
+
+ private:
+  std::vector<std::string>& problems_;
+};
+
+void check_values(const Recipe& r, Checks c) {
+  c.unless(r.model.preset.empty() != r.model.from.empty(), "[model] needs either preset or from");
+  c.unless(r.data.corpus.files.empty() != r.data.corpora.empty(),
+           "[data] needs either train or [[data.corpora]]");
+  for (const CorpusOptions& corpus : r.data.corpora) {
+    c.unless(!corpus.files.empty(), "a [[data.corpora]] has no files");
+  }
+  c.unless(r.train.steps > 0 || r.train.epochs > 0, "[train] needs steps or epochs");
+  c.unless(r.train.steps == 0 || r.train.epochs == 0, "[train] has both steps and epochs");
+  c.at_least<int64_t>("train.steps", r.train.steps, 0);
+  c.at_least("train.epochs", r.train.epochs, 0.0);
+  c.at_least("train.accumulate", r.train.accumulate, 1);
+  c.at_least<int64_t>("train.log_every", r.train.log_every, 1);
+  c.at_least<int64_t>("train.checkpoint_every", r.train.checkpoint_every, 1);
+  c.at_least("train.keep_last", r.train.keep_last, 1);
+  c.at_least("train.keep_best", r.train.keep_best, 0);
+  c.at_least("train.average_count", r.train.average_count, 1);
+  c.at_least<int64_t>("data.batch_tokens", r.data.batch_tokens, 1);
+  c.at_least<int64_t>("data.batch_sentences", r.data.batch_sentences, 0);
+  c.at_least<int64_t>("data.max_tokens", r.data.filters.max_tokens, 1);
+  c.at_least<int64_t>("tokenizer.vocabulary", r.tokenizer.vocabulary, 1);
+  c.at_least<int64_t>("schedule.warmup_steps", r.schedule.warmup_steps, 0);
+  c.at_least<int64_t>("validate.every", r.validate.every, 1);
+  c.at_least<int64_t>("validate.batches", r.validate.batches, 0);
+  c.at_least("validate.patience", r.validate.patience, 0);
+  c.at_least("optimizer.weight_decay", r.optimizer.weight_decay, 0.0f);
+  c.at_least("optimizer.clip_norm", r.optimizer.clip_norm, 0.0f);
+  c.unless(r.optimizer.learning_rate > 0, "optimizer.learning_rate must be positive");
+  c.unless(r.optimizer.eps > 0, "optimizer.eps must be positive");
+  for (const auto& [key, value] :
+       {std::pair{"optimizer.beta1", double{r.optimizer.beta1}},
+        {"optimizer.beta2", double{r.optimizer.beta2}},
+        {"optimizer.ema_decay", r.optimizer.ema_decay},
+        {"objective.label_smoothing", double{r.objective.loss.label_smoothing}},
+        {"validate.share", r.validate.share}}) {
+    c.unless(value >= 0 && value < 1,
+             std::string(key) + " is " + Json(value).dump() + ", must be in [0, 1)");
+  }
+  c.share("objective.mask_rate", r.objective.options.mask_rate);
+  c.unless(r.objective.loss.temperature > 0, "objective.temperature must be positive");
+  c.unless(r.validate.files.empty() || r.validate.share == 0,
+           "[validate] has both files and share");
+  const bool validates = !r.validate.files.empty() || r.validate.share > 0;
+  c.unless(validates || r.validate.patience == 0, "validate.patience needs validate.files");
+  c.unless(validates || r.train.average != Averaging::best,
+           "train.average = \"best\" needs validate.files");
+  static const std::vector<std::string> kMetrics{"loss", "accuracy", "pearson",
+                                                 "bleu", "chrf",     "f1"};
+  c.unless(std::ranges::find(kMetrics, r.validate.metric) != kMetrics.end(),
+           "validate.metric is '" + r.validate.metric + "', expected loss, accuracy, pearson, " +
+               "bleu, chrf or f1" + suggestion(r.validate.metric, kMetrics));
+}
+
+std::string toml_text(const Json& value) { return value.dump(); }
+
+}  // namespace
+
+std::string Recipe::origin(const std::string& key) const {
+  const auto found = origins.find(key);
+  return found == origins.end() ? "default" : found->second;
+}
+
+Recipe parse_recipe(const std::string& text, const std::string& where,
+                    const std::vector<std::string>& sets) {
+  Recipe recipe;
+  recipe.path = where;
+  std::vector<std::string> problems;
+  for (const Given& given : given_by_file(text, where, problems)) apply(given, recipe, problems);
+  for (const Given& given : given_by_sets(sets, problems)) apply(given, recipe, problems);
+  if (problems.empty()) check_values(recipe, Checks(problems));
+  if (!problems.empty()) {
+    std::string message = where + ": " + problems.front();
+    for (size_t i = 1; i < problems.size(); ++i) message += "; " + problems[i];
+    throw Error(ErrorCode::invalid_argument, message,
+                "heed train RECIPE --print-config shows every key and its meaning");
+  }
+  return recipe;
+}
+
+Recipe read_recipe(const std::string& path, const std::vector<std::string>& sets) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path)) {
+    throw Error(ErrorCode::not_found, path + ": no such recipe",
+                "recipes/ has one for each kind of task");
+  }
+  return parse_recipe({std::istreambuf_iterator<char>(file), {}}, path, sets);
+}
+
+bool overrides_model(const Recipe& recipe, std::string_view field) {
+  return std::ranges::any_of(recipe.model.overrides,
+                             [&](const auto& entry) { return entry.first == field; });
+}
+
+ModelConfig recipe_model_config(const Recipe& recipe) {
+  const ModelConfig start = recipe.model.from.empty() ? preset(recipe.model.preset)
+                                                      : Network::load(recipe.model.from).config();
+  Json overrides = Json::object();
+  for (const auto& [name, value] : recipe.model.overrides) overrides[name] = Json::parse(value);
+  return config_from_json(overrides.dump(), start, recipe.path + ": [model]");
+}
+
+std::vector<RecipeSetting> resolved_settings(const Recipe& recipe) {
+  std::vector<RecipeSetting> list;
+  std::string section_before;
+  const auto add_model = [&] {
+    const ModelConfig config = recipe_model_config(recipe);
+    const std::string base =
+        recipe.model.from.empty() ? "preset " + recipe.model.preset : recipe.model.from;
+    describe(config, [&](const char* name, const auto& field, const char* help) {
+      const bool mine = overrides_model(recipe, name);
+      list.push_back({"model", name, toml_text(value_json(field)),
+                      mine ? recipe.origin(std::string("model.") + name) : base, help});
+    });
+  };
+  describe_recipe(recipe,
+                  [&](const char* section, const char* key, const auto& field, const char* help) {
+                    if (section_before == "model" && std::string_view(section) != "model")
+                      add_model();
+                    section_before = section;
+                    list.push_back({section, key, toml_text(value_json(field)),
+                                    recipe.origin(std::string(section) + "." + key), help});
+                  });
+  if (!recipe.data.corpora.empty()) {
+    std::string tables;
+    for (const CorpusOptions& corpus : recipe.data.corpora) {
+      std::string fields;
+      describe_corpus(corpus, "files", [&](const char* key, const auto& field, const char*) {
+        fields +=
+            (fields.empty() ? "" : ", ") + std::string(key) + " = " + toml_text(value_json(field));
+      });
+      tables += (tables.empty() ? "{" : ", {") + fields + "}";
+    }
+    const auto at = std::ranges::find(list, "tokenizer", &RecipeSetting::section);
+    list.insert(at, {"data", "corpora", "[" + tables + "]", recipe.origin("data.corpora"),
+                     "several corpora, each with its own files and weight"});
+  }
+  return list;
+}
+
+int64_t parse_bytes(const std::string& text) {
+  double number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  std::erase(unit, ' ');
+  std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  const std::vector<std::pair<std::string, double>> units{{"", 1},
+                                                          {"B", 1},
+                                                          {"K", 1e3},
+                                                          {"KB", 1e3},
+                                                          {"M", 1e6},
+                                                          {"MB", 1e6},
+                                                          {"G", 1e9},
+                                                          {"GB", 1e9},
+                                                          {"KIB", 1024.},
+                                                          {"MIB", 1024. * 1024},
+                                                          {"GIB", 1024. * 1024 * 1024}};
+  const auto found = std::ranges::find(units, unit, &std::pair<std::string, double>::first);
+  const double bytes = found == units.end() ? 0 : number * found->second;
+  if (problem != std::errc() || found == units.end() || !(bytes >= 1) || bytes > 1e18) {
+    throw Error(ErrorCode::invalid_argument, "expected an amount of memory, found '" + text + "'",
+                "for example 4GB, 512MiB or 2000000000");
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+}  // namespace heed
