@@ -333,8 +333,8 @@ ModelConfig recipe_model_config(const Recipe& recipe) {
   return config_from_json(overrides.dump(), start, recipe.path + ": [model]");
 }
 
-std::vector<RecipeSetting> resolved_settings(const Recipe& recipe) {
-  std::vector<RecipeSetting> list;
+std::vector<TrainSetting> resolved_settings(const Recipe& recipe) {
+  std::vector<TrainSetting> list;
   std::string section_before;
   const auto add_model = [&] {
     const ModelConfig config = recipe_model_config(recipe);
@@ -364,7 +364,7 @@ std::vector<RecipeSetting> resolved_settings(const Recipe& recipe) {
       });
       tables += (tables.empty() ? "{" : ", {") + fields + "}";
     }
-    const auto at = std::ranges::find(list, "tokenizer", &RecipeSetting::section);
+    const auto at = std::ranges::find(list, "tokenizer", &TrainSetting::section);
     list.insert(at, {"data", "corpora", "[" + tables + "]", recipe.origin("data.corpora"),
                      "several corpora, each with its own files and weight"});
   }

@@ -16,6 +16,7 @@
 
 #include "base/enum_names.h"
 #include "data/options.h"
+#include "heed/train.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
 #include "train/step.h"
@@ -23,38 +24,38 @@
 namespace heed {
 
 struct ModelSection {
-  std::string preset;
-  std::string from;
+  std::string preset{};
+  std::string from{};
   // Fields of ModelConfig, as JSON, in the order they were given.
-  std::vector<std::pair<std::string, std::string>> overrides;
+  std::vector<std::pair<std::string, std::string>> overrides{};
 };
 
 struct DataSection {
-  std::string folder;
-  CorpusOptions corpus;                // `train` and what describes those files
-  std::vector<CorpusOptions> corpora;  // or several corpora, each with its own
-  FilterOptions filters;
+  std::string folder{};
+  CorpusOptions corpus{};                // `train` and what describes those files
+  std::vector<CorpusOptions> corpora{};  // or several corpora, each with its own
+  FilterOptions filters{};
   int64_t batch_tokens = 4096;
   int64_t batch_sentences = 0;
   bool group_by_length = true;
   int64_t pool_examples = 1 << 16;
   double temperature = 1;
-  std::string cache;
+  std::string cache{};
 };
 
 struct TokenizerSection {
-  std::string from;
-  std::string type;
+  std::string from{};
+  std::string type{};
   int64_t vocabulary = 8000;
-  std::vector<std::string> files;
+  std::vector<std::string> files{};
   bool lowercase = false;
-  std::vector<std::string> special_tokens;
+  std::vector<std::string> special_tokens{};
 };
 
 struct ObjectiveSection {
-  ObjectiveOptions options;
-  LossOptions loss;
-  std::string teacher;
+  ObjectiveOptions options{};
+  LossOptions loss{};
+  std::string teacher{};
 };
 
 // Which checkpoints make the final model.
@@ -65,7 +66,7 @@ inline constexpr std::array kEnumNames<Averaging>{EnumName<Averaging>{Averaging:
                                                   EnumName<Averaging>{Averaging::best, "best"}};
 
 struct TrainSection {
-  std::string out;
+  std::string out{};
   int64_t steps = 0;
   double epochs = 0;
   uint64_t seed = 1;
@@ -79,7 +80,7 @@ struct TrainSection {
 };
 
 struct ValidateSection {
-  std::vector<std::string> files;
+  std::vector<std::string> files{};
   double share = 0;
   int64_t every = 500;
   int64_t batches = 0;
@@ -114,22 +115,12 @@ Recipe read_recipe(const std::string& path, const std::vector<std::string>& sets
 Recipe parse_recipe(const std::string& toml, const std::string& where,
                     const std::vector<std::string>& sets = {});
 
-// One line of --print-config.
-struct RecipeSetting {
-  std::string section, key;
-  std::string value;  // as in TOML
-  std::string origin;
-  std::string help;
-};
 // Every value that a training of this recipe would use, the model's included.
-std::vector<RecipeSetting> resolved_settings(const Recipe& recipe);
+std::vector<TrainSetting> resolved_settings(const Recipe& recipe);
 
 // The model's config before a tokenizer and labels are known: the preset's or the folder's, with
 // the recipe's overrides.
 ModelConfig recipe_model_config(const Recipe& recipe);
 bool overrides_model(const Recipe& recipe, std::string_view field);
-
-// "4GB", "512 MiB" or a plain number of bytes. Throws invalid_argument.
-int64_t parse_bytes(const std::string& text);
 
 }  // namespace heed

@@ -136,7 +136,7 @@ TEST(Recipe, ResolvedSettingsAreARecipeAgain) {
   const Recipe r = parse_recipe(kSmall, "small.toml", {"train.keep_last=3"});
   std::string text, section;
   bool has_default = false;
-  for (const RecipeSetting& s : resolved_settings(r)) {
+  for (const TrainSetting& s : resolved_settings(r)) {
     if (s.section != section) text += "[" + (section = s.section) + "]\n";
     text += s.key + " = " + s.value + "  # " + s.origin + "\n";
     EXPECT_FALSE(s.help.empty()) << s.key;

@@ -1,0 +1,94 @@
+// Training: a recipe in, a model folder out.
+//
+//   heed::TrainResult result = heed::train({.recipe = "recipes/shakespeare-char.toml", .out =
+//   "run"});
+//
+// OUT/ gets config.json, model.safetensors and the tokenizer's files, and beside them checkpoints/,
+// log.jsonl, TensorBoard's event files and report.html. Running the same again goes on from the
+// last checkpoint, bit for bit as if it had never stopped; nothing is ever wiped.
+//
+// All functions throw heed::Error. train() is not re-entrant for one OUT.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+// After every step.
+struct TrainProgress {
+  int64_t step = 0, steps = 0;
+  double loss = 0;  // of this step
+  double learning_rate = 0;
+  double gradient_norm = 0;  // before clipping
+  double tokens_per_second = 0;
+  double remaining_seconds = 0;
+  uint64_t epoch = 0;
+};
+
+// What real decoding says about a model: training itself knows only losses. The command hands in a
+// validator that runs the engine.
+struct ValidationRequest {
+  std::string model;  // a model folder
+  std::string objective;
+  std::vector<std::string> files;  // as [validate] files, ready to open
+  std::string metric;              // the recipe's
+  int beam = 4;
+  double length_penalty = 0.6;
+  int64_t max_sentences = 0;  // 0: all
+  int samples = 3;
+  int threads = 0;
+};
+struct ValidationScores {
+  std::map<std::string, double> metrics;  // "bleu": 31.4
+  std::vector<std::string> samples;       // what to show a reader
+};
+using Validator = std::function<ValidationScores(const ValidationRequest&)>;
+
+struct TrainOptions {
+  std::string recipe;              // a TOML file
+  std::vector<std::string> set{};  // "section.key=value", over the recipe
+  std::string out{};               // over train.out
+  std::optional<uint64_t> seed{};  // over train.seed
+  int64_t memory_bytes = 0;        // > 0: the most to use; chooses the batch size
+  int threads = 0;                 // 0: every CPU this process may use
+  std::function<void(const TrainProgress&)> progress{};
+  std::function<void(std::string_view)> note{};  // one line about what is going on
+  const std::atomic<bool>* stop = nullptr;       // becomes true: save, and return
+  Validator validator{};
+};
+
+struct TrainResult {
+  std::string folder;
+  int64_t steps = 0;      // done, in all
+  bool finished = false;  // false: stopped before the end
+  double seconds = 0;     // spent in steps, in all
+  int64_t tokens = 0;
+  double loss = 0;                           // of the last step
+  std::map<std::string, double> validation;  // of the final model: "loss", "accuracy", …
+  std::optional<double> best_metric;
+  int64_t best_step = 0;
+  int64_t planned_bytes = 0;   // of memory, before step 1
+  int64_t peak_rss_bytes = 0;  // in truth
+};
+TrainResult train(const TrainOptions& options);
+
+// Every value that the recipe resolves to.
+struct TrainSetting {
+  std::string section, key;
+  std::string value;   // as in TOML
+  std::string origin;  // "default", "recipe.toml:12", "--set", "preset gpt2"
+  std::string help;
+};
+std::vector<TrainSetting> train_settings(const TrainOptions& options);
+
+// "4GB", "512 MiB" or a number of bytes.
+int64_t parse_bytes(const std::string& text);
+
+}  // namespace heed

@@ -1,0 +1,276 @@
+#include "train/checkpoint.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "base/atomic_file.h"
+#include "base/mapped_file.h"
+#include "heed/error.h"
+#include "model/json_values.h"
+#include "model/safetensors.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kStateFile = "/state.json", *kTrainingFile = "/training.safetensors";
+constexpr const char *kWeights = "weights.", *kMoment1 = "moment1.", *kMoment2 = "moment2.",
+                     *kAverage = "average.";
+constexpr int kStateVersion = 1;
+
+// Calls visit(key, field) for every field of a state.
+template <class State, class Visitor>
+void describe_state(State& s, Visitor&& visit) {
+  visit("step", s.step);
+  visit("seed", s.seed);
+  visit("epoch", s.cursor.epoch);
+  visit("pool", s.cursor.pool);
+  visit("batch", s.cursor.batch);
+  visit("tokens", s.tokens);
+  visit("seconds", s.seconds);
+  visit("first_loss", s.first_loss);
+  visit("interval_loss", s.interval_loss);
+  visit("interval_steps", s.interval_steps);
+  visit("metric", s.metric);
+  visit("best_metric", s.best_metric);
+  visit("best_step", s.best_step);
+  visit("without_better", s.without_better);
+  visit("settings", s.settings);
+}
+
+bool read_state_value(const Json& json, double& field) {
+  if (!json.is_number()) return false;
+  field = json.get<double>();
+  return true;
+}
+bool read_state_value(const Json& json, uint64_t& field) {
+  if (!json.is_number_unsigned()) return false;
+  field = json.get<uint64_t>();
+  return true;
+}
+bool read_state_value(const Json& json, std::string& field) {
+  if (!json.is_string()) return false;
+  field = json.get<std::string>();
+  return true;
+}
+bool read_state_value(const Json& json, std::optional<double>& field) {
+  if (json.is_null()) return field.reset(), true;
+  return read_state_value(json, field.emplace());
+}
+template <class T>
+bool read_state_value(const Json& json, T& field) {
+  return read_value(json, field).empty();
+}
+
+Json state_value_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+template <class T>
+Json state_value_json(const T& value) {
+  return value;
+}
+
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::invalid_argument, path + ": " + why,
+              "free some space or choose another --out; what was saved before is untouched");
+}
+
+// The parts of a flat buffer, under a prefix and the weights' names.
+void add_views(const char* prefix, std::span<const float> buffer, const Parameters& p,
+               std::vector<TensorView>& views) {
+  const float* const base = p.all_values().data();
+  for (const ParameterSpec& spec : p.specs()) {
+    const auto at = static_cast<size_t>(p.values(spec.name).data() - base);
+    views.push_back({prefix + spec.name,
+                     DType::f32,
+                     {spec.rows, spec.cols},
+                     std::as_bytes(buffer.subspan(at, static_cast<size_t>(spec.size())))});
+  }
+}
+
+void read_views(const TensorFile& file, const char* prefix, const Parameters& p,
+                const std::string& where, std::span<float> buffer) {
+  const float* const base = p.all_values().data();
+  for (const ParameterSpec& spec : p.specs()) {
+    const TensorView* view = file.find(prefix + spec.name);
+    const std::vector<int64_t> shape{spec.rows, spec.cols};
+    if (!view || view->shape != shape || view->dtype != DType::f32) {
+      throw Error(ErrorCode::invalid_argument,
+                  where + ": " + prefix + spec.name + " is " +
+                      (view ? shape_text(view->shape) : std::string("missing")) +
+                      ", this recipe's model has " + shape_text(shape),
+                  "train another model into another folder: --out NEW");
+    }
+    const auto at = static_cast<size_t>(p.values(spec.name).data() - base);
+    std::memcpy(buffer.data() + at, view->bytes.data(), view->bytes.size());
+  }
+}
+
+std::optional<int64_t> step_of(const std::string& name) {
+  constexpr std::string_view kPrefix = "step-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + kPrefix.size(), end, step);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(step) : std::nullopt;
+}
+
+std::string text_of_file(const std::string& path) {
+  const MappedFile file(path);
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
+}
+
+}  // namespace
+
+void sync_folder(const std::string& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  const bool fine = descriptor >= 0 && fsync(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  // Some file systems cannot flush a folder by itself (EINVAL); they need not.
+  if (!fine && error != EINVAL) fail(folder, std::strerror(error));
+}
+
+std::string to_json(const TrainingState& state) {
+  Json json = {{"version", kStateVersion}};
+  describe_state(state,
+                 [&](const char* key, const auto& field) { json[key] = state_value_json(field); });
+  return json.dump(2) + "\n";
+}
+
+TrainingState state_from_json(const std::string& text, const std::string& where) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto corrupt = [&](const std::string& why) {
+    return Error(ErrorCode::corrupt_file, where + ": " + why,
+                 "remove this checkpoint's folder to go on from the one before");
+  };
+  if (!json.is_object()) throw corrupt("not a JSON object");
+  if (json.value("version", 0) != kStateVersion) throw corrupt("another version of the format");
+  TrainingState state;
+  describe_state(state, [&](const char* key, auto& field) {
+    const auto found = json.find(key);
+    if (found == json.end() || !read_state_value(*found, field)) {
+      throw corrupt(std::string(key) + " is missing or of another kind");
+    }
+  });
+  return state;
+}
+
+std::string Checkpoints::path(int64_t step, const char* suffix) const {
+  return folder_ + "/step-" + std::to_string(step) + suffix;
+}
+
+std::vector<Checkpoint> Checkpoints::list() const {
+  std::vector<Checkpoint> list;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder_, missing)) {
+    if (!step_of(entry.path().filename())) continue;
+    const std::string state = entry.path().string() + kStateFile;
+    list.push_back({entry.path(), state_from_json(text_of_file(state), state)});
+  }
+  std::ranges::sort(list, {}, [](const Checkpoint& c) { return c.state.step; });
+  return list;
+}
+
+std::string Checkpoints::begin(const Network& network, int64_t step,
+                               const std::function<void(const std::string&)>& save_tokenizer) {
+  const std::string partial = path(step, ".partial");
+  std::error_code failed;
+  fs::remove_all(partial, failed);
+  if (!failed) fs::create_directories(partial, failed);
+  if (failed) fail(partial, failed.message());
+  network.save(partial);
+  if (save_tokenizer) save_tokenizer(partial);
+  return partial;
+}
+
+void Checkpoints::commit(Network& network, Optimizer& optimizer, const TrainingState& state) {
+  const std::string partial = path(state.step, ".partial"), final = path(state.step);
+  const Parameters& p = network.parameters();
+  std::vector<TensorView> views;
+  add_views(kWeights, p.all_values(), p, views);
+  add_views(kMoment1, optimizer.moment1(), p, views);
+  add_views(kMoment2, optimizer.moment2(), p, views);
+  if (optimizer.has_average()) add_views(kAverage, optimizer.average(), p, views);
+  write_safetensors(partial + kTrainingFile, views);
+  AtomicFile file(partial + kStateFile);
+  file.write(to_json(state));
+  file.commit();
+  sync_folder(partial);
+  std::error_code failed;
+  // The same step is there when a finished training is gone on with; it says nothing new.
+  fs::remove_all(final, failed);
+  fs::rename(partial, final, failed);
+  if (failed) fail(final, failed.message());
+  sync_folder(folder_);
+}
+
+void Checkpoints::load(const Checkpoint& checkpoint, Network& network, Optimizer& optimizer) {
+  const std::string where = checkpoint.folder + kTrainingFile;
+  const TensorFile file = TensorFile::open(where);
+  Parameters& p = network.parameters();
+  read_views(file, kWeights, p, where, p.all_values());
+  read_views(file, kMoment1, p, where, optimizer.moment1());
+  read_views(file, kMoment2, p, where, optimizer.moment2());
+  if (optimizer.has_average()) {
+    // A running average that is asked for only now starts from the weights.
+    const bool saved = file.find(kAverage + p.specs().front().name) != nullptr;
+    read_views(file, saved ? kAverage : kWeights, p, where, optimizer.average());
+  }
+  optimizer.set_steps(checkpoint.state.step);
+}
+
+std::vector<Checkpoint> Checkpoints::best(std::vector<Checkpoint> list, size_t count,
+                                          bool lower_is_better) {
+  std::erase_if(list, [](const Checkpoint& c) { return !c.state.metric; });
+  std::ranges::stable_sort(list, {}, [&](const Checkpoint& c) {
+    return lower_is_better ? *c.state.metric : -*c.state.metric;
+  });
+  if (list.size() > count) list.resize(count);
+  return list;
+}
+
+void Checkpoints::prune(const Keep& keep) const {
+  const std::vector<Checkpoint> all = list();
+  std::set<int64_t> kept;
+  for (size_t i = all.size() - std::min(all.size(), static_cast<size_t>(keep.last)); i < all.size();
+       ++i) {
+    kept.insert(all[i].state.step);
+  }
+  for (const Checkpoint& c : best(all, static_cast<size_t>(keep.best), keep.lower_is_better)) {
+    kept.insert(c.state.step);
+  }
+  for (const Checkpoint& c : all) {
+    if (kept.contains(c.state.step)) continue;
+    // First out of the list, then away: a removal that is cut short leaves no half checkpoint.
+    const std::string gone = path(c.state.step, ".partial");
+    std::error_code failed;
+    fs::remove_all(gone, failed);
+    fs::rename(c.folder, gone, failed);
+    if (!failed) fs::remove_all(gone, failed);
+  }
+}
+
+void load_average(const std::vector<Checkpoint>& checkpoints, Parameters& p) {
+  HEED_CHECK(!checkpoints.empty(), "an average of nothing");
+  std::vector<double> sum(p.all_values().size());
+  std::vector<float> one(sum.size());
+  for (const Checkpoint& c : checkpoints) {
+    const std::string where = c.folder + kTrainingFile;
+    const TensorFile file = TensorFile::open(where);
+    const bool has_average = file.find(kAverage + p.specs().front().name) != nullptr;
+    read_views(file, has_average ? kAverage : kWeights, p, where, one);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+  }
+  const auto n = static_cast<double>(checkpoints.size());
+  for (size_t i = 0; i < sum.size(); ++i) {
+    p.all_values()[i] = static_cast<float>(sum[i] / n);
+  }
+}
+
+}  // namespace heed

@@ -1,0 +1,149 @@
+#include "train/checkpoint.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "base/file_testing.h"
+#include "train/task_testing.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointTest : public FolderTest {
+ protected:
+  CheckpointTest() : network_(toy_config(Family::decoder_only), 3) { network_.add_gradients(); }
+
+  void save(Checkpoints& checkpoints, Optimizer& optimizer, int64_t step,
+            std::optional<double> metric = {}) {
+    checkpoints.begin(network_, step, {});
+    checkpoints.commit(network_, optimizer, {.step = step, .metric = metric});
+  }
+  std::vector<int64_t> steps(const Checkpoints& checkpoints) const {
+    std::vector<int64_t> list;
+    for (const Checkpoint& c : checkpoints.list()) list.push_back(c.state.step);
+    return list;
+  }
+
+  Network network_;
+};
+
+TEST(TrainingState, GivesBackEveryBit) {
+  const TrainingState state{.step = 12345678901,
+                            .seed = 0xffffffffffffffffu,
+                            .cursor = {3, 1, 4},
+                            .tokens = 99,
+                            .seconds = 0.1,
+                            .first_loss = 1.0 / 3,
+                            .interval_loss = 1e-310,
+                            .interval_steps = 7,
+                            .metric = std::nextafter(0.3, 1),
+                            .best_metric = {},
+                            .best_step = 5,
+                            .without_better = 2,
+                            .settings = "{\"a\": \"\\u00e4\"}"};
+  EXPECT_EQ(state_from_json(to_json(state), "state.json"), state);
+}
+
+TEST(TrainingState, RefusesWhatItDoesNotKnow) {
+  const auto refuse = [](const std::string& json, const std::string& why) {
+    expect_error(ErrorCode::corrupt_file, why, [&] { state_from_json(json, "state.json"); });
+  };
+  refuse("", "not a JSON object");
+  refuse("{}", "version");
+  refuse("{\"version\": 2}", "version");
+  refuse("{\"version\": 1}", "step is missing");
+}
+
+TEST_F(CheckpointTest, ComesBackAsItWas) {
+  Checkpoints checkpoints(path("checkpoints"));
+  EXPECT_TRUE(checkpoints.list().empty());
+  Optimizer optimizer(network_.parameters(), {.ema_decay = 0.5});
+  Random random({.seed = 1});
+  for (const auto& buffer : {optimizer.moment1(), optimizer.moment2(), optimizer.average()}) {
+    for (float& x : buffer) x = random.normal();
+  }
+  save(checkpoints, optimizer, 40);
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{40}));
+  EXPECT_EQ(Network::load(path("checkpoints/step-40")).config().width, 32);
+
+  Network other(toy_config(Family::decoder_only), 4);
+  other.add_gradients();
+  Optimizer loaded(other.parameters(), {.ema_decay = 0.5});
+  Checkpoints::load(checkpoints.list().back(), other, loaded);
+  EXPECT_EQ(loaded.steps(), 40);
+  for (const ParameterSpec& spec : other.parameters().specs()) {
+    const auto a = other.parameters().values(spec.name);
+    EXPECT_TRUE(std::ranges::equal(a, network_.parameters().values(spec.name))) << spec.name;
+    const auto at = static_cast<size_t>(a.data() - other.parameters().all_values().data());
+    for (const auto& [x, y] : {std::pair{loaded.moment1(), optimizer.moment1()},
+                               {loaded.moment2(), optimizer.moment2()},
+                               {loaded.average(), optimizer.average()}}) {
+      EXPECT_TRUE(std::ranges::equal(x.subspan(at, a.size()), y.subspan(at, a.size())));
+    }
+  }
+}
+
+TEST_F(CheckpointTest, AnotherModelsIsRefused) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 1);
+  ModelConfig config = toy_config(Family::decoder_only);
+  config.ffn = 48;
+  Network other(config, 1);
+  other.add_gradients();
+  Optimizer theirs(other.parameters(), {});
+  expect_error(ErrorCode::invalid_argument, "this recipe's model has",
+               [&] { Checkpoints::load(checkpoints.list().back(), other, theirs); });
+}
+
+TEST_F(CheckpointTest, KeepsTheLastAndTheBest) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  const std::vector<double> losses{5, 2, 4, 3, 6};
+  for (size_t i = 0; i < losses.size(); ++i) {
+    save(checkpoints, optimizer, static_cast<int64_t>(10 * (i + 1)), losses[i]);
+  }
+  save(checkpoints, optimizer, 60);  // not validated: never among the best
+  checkpoints.prune({.last = 2, .best = 2});
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{20, 40, 50, 60}));
+  checkpoints.prune({.last = 1, .best = 1, .lower_is_better = false});
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{50, 60}));
+}
+
+TEST_F(CheckpointTest, AHalfWrittenOneIsNone) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 5);
+  checkpoints.begin(network_, 6, {});  // and no commit(): killed
+  fs::create_directories(path("checkpoints/notes"));
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5}));
+  save(checkpoints, optimizer, 6);
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5, 6}));
+}
+
+// A limit on the size of files stands for a full disk.
+TEST_F(CheckpointTest, AFullDiskLeavesTheOneBefore) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 5);
+  const std::string before = read_text(path("checkpoints/step-5/training.safetensors"));
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  rlimit small = limit;
+  small.rlim_cur = 4096;
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROW(save(checkpoints, optimizer, 6), Error);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, ignored);
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5}));
+  EXPECT_EQ(read_text(path("checkpoints/step-5/training.safetensors")), before);
+  save(checkpoints, optimizer, 6);
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5, 6}));
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,57 @@
+#include "train/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace heed {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Report, ShowsCurvesSettingsAndSamples) {
+  const std::vector<TrainSetting> settings{{"train", "steps", "20", "a.toml:3", "updates"}};
+  std::vector<LogRecord> history;
+  for (const int64_t step : {10, 20}) {
+    history.push_back({.kind = "train",
+                       .step = step,
+                       .values = {{"loss", 5.0 / double(step)},
+                                  {"learning_rate", 1e-3},
+                                  {"tokens", 1000.0 * double(step)},
+                                  {"seconds", double(step)},
+                                  {"tokens_per_second", 1000}}});
+  }
+  history.push_back({.kind = "validate",
+                     .step = 20,
+                     .values = {{"loss", 0.5}, {"bleu", 33.25}},
+                     .samples = {"<ein> Hund & Herr"}});
+  const std::string html = report_html({.settings = settings,
+                                        .history = history,
+                                        .steps = 20,
+                                        .metric = "bleu",
+                                        .planned_bytes = 5'000'000,
+                                        .peak_rss_bytes = 7'000'000,
+                                        .parameters = 1234});
+  EXPECT_THAT(html, HasSubstr("20 of 20"));
+  EXPECT_THAT(html, HasSubstr("33.25"));
+  EXPECT_THAT(html, HasSubstr("train.steps"));
+  EXPECT_THAT(html, HasSubstr("a.toml:3"));
+  EXPECT_THAT(html, HasSubstr("&lt;ein&gt; Hund &amp; Herr"));
+  EXPECT_THAT(html, HasSubstr("7 MB"));
+  EXPECT_THAT(html, HasSubstr(">bleu</text>"));
+  for (const char* outside : {"http", "src=", "<script", "@import"}) {
+    EXPECT_THAT(html, Not(HasSubstr(outside)));
+  }
+}
+
+TEST(Report, DrawsPointsWhereTheyBelong) {
+  const std::string svg = curves_svg("loss", {{"a", {{0, 1}, {100, 3}}}});
+  // The first point is at the lower left corner of the frame, the last at the upper right one.
+  EXPECT_THAT(svg, HasSubstr("M60 230L628 28"));
+  EXPECT_EQ(curves_svg("nothing", {{"a", {}}}), "");
+  EXPECT_THAT(curves_svg("one", {{"a", {{5, 2}}}}), HasSubstr("<circle"));
+  EXPECT_THAT(curves_svg("flat", {{"a", {{0, 2}, {1, 2}}}}), Not(HasSubstr("nan")));
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,394 @@
+#include "train/trainer.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "heed/error.h"
+#include "model/json_values.h"
+#include "train/report.h"
+
+namespace heed {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// A loss this much above the first one does not come back.
+constexpr double kExplodedFactor = 3, kExplodedOffset = 10;
+// Weight of the newest step in the speed that is shown.
+constexpr double kRateShare = 0.1;
+// Perplexities beyond this are shown as this.
+constexpr double kMostNats = 50;
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+std::string megabytes(int64_t bytes) {
+  return std::to_string((bytes + 500'000) / 1'000'000) + " MB";
+}
+
+}  // namespace
+
+bool lower_is_better(std::string_view metric) { return metric == "loss"; }
+
+int64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+Trainer::Trainer(TrainerOptions options)
+    : o_(std::move(options)),
+      optimizer_(o_.network.parameters(), o_.optimizer),
+      schedule_(
+          [&] {
+            ScheduleOptions s = o_.schedule;
+            if (s.steps == 0) s.steps = o_.train.steps;
+            return s;
+          }(),
+          o_.optimizer.learning_rate, o_.network.config().width),
+      runner_({.network = o_.network, .pool = o_.pool, .teacher = o_.teacher, .loss = o_.loss}),
+      checkpoints_(o_.folder + "/checkpoints") {
+  HEED_CHECK(o_.train.steps > 0, "the number of steps is not known");
+}
+
+void Trainer::note(const std::string& text) const {
+  if (o_.note) o_.note(text);
+}
+
+bool Trainer::done() const {
+  const bool patient = o_.validate.patience == 0 || state_.without_better < o_.validate.patience;
+  return state_.step >= o_.train.steps || !patient;
+}
+
+std::string Trainer::settings_json() const {
+  Json json = Json::object();
+  for (const TrainSetting& s : o_.settings) json[s.section + "." + s.key] = s.value;
+  return json.dump();
+}
+
+// Going on with other settings is allowed, and never goes unnoticed.
+void Trainer::note_changed_settings(const std::string& saved) const {
+  const Json before = Json::parse(saved, nullptr, /*allow_exceptions=*/false);
+  if (!before.is_object()) return;
+  for (const TrainSetting& s : o_.settings) {
+    const auto found = before.find(s.section + "." + s.key);
+    if (found == before.end() || !found->is_string() || *found == s.value) continue;
+    note("note: " + s.section + "." + s.key + " was " + found->get<std::string>() + ", is now " +
+         s.value);
+  }
+}
+
+void Trainer::resume() {
+  std::error_code failed;
+  std::filesystem::create_directories(o_.folder, failed);
+  if (failed) {
+    throw Error(ErrorCode::invalid_argument, o_.folder + ": " + failed.message(),
+                "--out takes a folder that can be written");
+  }
+  const std::vector<Checkpoint> saved = checkpoints_.list();
+  if (saved.empty()) {
+    state_.seed = o_.train.seed;
+  } else {
+    Checkpoints::load(saved.back(), o_.network, optimizer_);
+    state_ = saved.back().state;
+    saved_step_ = state_.step;
+    if (state_.seed != o_.train.seed) {
+      note("note: going on with seed " + std::to_string(state_.seed) + ", as it began");
+    }
+    note_changed_settings(state_.settings);
+    note("resuming at step " + std::to_string(state_.step) + " of " +
+         std::to_string(o_.train.steps));
+  }
+  log_ = std::make_unique<TrainingLog>(o_.folder, state_.step);
+  log_->add(
+      {.kind = "start",
+       .step = state_.step,
+       .values = {{"steps", static_cast<double>(o_.train.steps)},
+                  {"parameters", static_cast<double>(parameter_count(o_.network.config()))}}});
+}
+
+// What would fail after hours fails now: the largest batch, a validation batch, the validator.
+void Trainer::rehearse() {
+  Parameters& p = o_.network.parameters();
+  if (o_.source.largest) {
+    const TrainingBatch batch = o_.source.largest();
+    largest_activations_ = static_cast<int64_t>(runner_.training_bytes(batch));
+    p.begin_step();
+    runner_.train(batch, count_labels(batch), {.seed = state_.seed});
+  }
+  if (validates()) {
+    Cursor cursor;
+    runner_.evaluate(o_.source.validation(cursor));
+    if (o_.validator && state_.step == 0) {
+      ValidationRequest request = o_.request;
+      constexpr int64_t kFewSentences = 4;
+      request.model = checkpoints_.begin(o_.network, state_.step, o_.save_tokenizer);
+      request.max_sentences = kFewSentences;
+      o_.validator(request);
+    }
+  }
+  // Values, gradients and the two moments; the running average; what a batch takes beside them.
+  const auto weights = static_cast<int64_t>(p.all_values().size_bytes());
+  const int64_t copies = 4 + (optimizer_.has_average() ? 1 : 0);
+  const int64_t teacher =
+      o_.teacher ? static_cast<int64_t>(o_.teacher->parameters().all_values().size_bytes()) : 0;
+  result_.planned_bytes = copies * weights + teacher + largest_activations_;
+  note("memory: " + megabytes(copies * weights + teacher) + " for the weights and their slots, " +
+       megabytes(largest_activations_) + " for the largest batch");
+}
+
+void Trainer::diverged(const std::string& what) const {
+  const std::string kept =
+      saved_step_ >= 0 ? "the checkpoint of step " + std::to_string(saved_step_) + " is kept"
+                       : "there is no checkpoint yet";
+  throw Error(
+      ErrorCode::invalid_argument,
+      "training diverged at step " + std::to_string(state_.step) + ": " + what + "; " + kept,
+      "try a lower optimizer.learning_rate, more schedule.warmup_steps, or "
+      "optimizer.clip_norm = 1");
+}
+
+void Trainer::step() {
+  const Clock::time_point start = Clock::now();
+  Parameters& p = o_.network.parameters();
+  std::vector<TrainingBatch> batches;
+  LabelCounts counts;
+  int64_t tokens = 0;
+  for (int part = 0; part < o_.train.accumulate; ++part) {
+    batches.push_back(o_.source.next(state_.cursor));
+    counts += count_labels(batches.back());
+    tokens += batches.back().rows();
+  }
+  ++state_.step;
+  p.begin_step();
+  StepLoss loss;
+  for (size_t part = 0; part < batches.size(); ++part) {
+    loss +=
+        runner_.train(batches[part], counts,
+                      {.seed = state_.seed, .step = state_.step, .part = static_cast<int>(part)});
+  }
+  p.finish_gradients();
+  const double norm = optimizer_.gradient_norm(o_.pool);
+  last_loss_ = loss.loss();
+  if (!std::isfinite(last_loss_)) diverged("the loss is " + number(last_loss_));
+  if (!std::isfinite(norm)) diverged("the gradient's norm is " + number(norm));
+  if (state_.first_loss == 0) state_.first_loss = last_loss_;
+  if (last_loss_ > kExplodedFactor * state_.first_loss + kExplodedOffset) {
+    diverged("the loss is " + number(last_loss_) + ", at first it was " +
+             number(state_.first_loss));
+  }
+  const double rate = schedule_.learning_rate(state_.step);
+  optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
+
+  const double seconds = seconds_since(start);
+  state_.tokens += tokens;
+  state_.seconds += seconds;
+  state_.interval_loss += last_loss_;
+  ++state_.interval_steps;
+  interval_tokens_ += tokens;
+  interval_seconds_ += seconds;
+  const double step_rate = 1 / std::max(seconds, 1e-9);
+  recent_rate_ =
+      recent_rate_ == 0 ? step_rate : (1 - kRateShare) * recent_rate_ + kRateShare * step_rate;
+  if (o_.progress) {
+    o_.progress(
+        {.step = state_.step,
+         .steps = o_.train.steps,
+         .loss = last_loss_,
+         .learning_rate = rate,
+         .gradient_norm = norm,
+         .tokens_per_second = static_cast<double>(interval_tokens_) / interval_seconds_,
+         .remaining_seconds = static_cast<double>(o_.train.steps - state_.step) / recent_rate_,
+         .epoch = state_.cursor.epoch});
+  }
+  if (state_.step % o_.train.log_every == 0 || state_.step == o_.train.steps) log_step(rate, norm);
+}
+
+void Trainer::log_step(double learning_rate, double norm) {
+  log_->add({.kind = "train",
+             .step = state_.step,
+             .values = {{"loss", state_.interval_loss / static_cast<double>(state_.interval_steps)},
+                        {"learning_rate", learning_rate},
+                        {"gradient_norm", norm},
+                        {"tokens", static_cast<double>(state_.tokens)},
+                        {"epoch", static_cast<double>(state_.cursor.epoch)},
+                        {"seconds", state_.seconds},
+                        {"tokens_per_second", static_cast<double>(interval_tokens_) /
+                                                  std::max(interval_seconds_, 1e-9)}}});
+  state_.interval_loss = 0, state_.interval_steps = 0;
+  interval_tokens_ = 0, interval_seconds_ = 0;
+}
+
+std::map<std::string, double> Trainer::evaluate() {
+  Evaluation total;
+  Cursor cursor;
+  for (int64_t n = 0; cursor.epoch == 0 && (o_.validate.batches == 0 || n < o_.validate.batches);
+       ++n) {
+    total += runner_.evaluate(o_.source.validation(cursor));
+  }
+  std::map<std::string, double> values{{"loss", total.loss.loss()}};
+  for (const LossPart& part : total.loss.parts) {
+    if (part.kind != LossKind::labels) continue;
+    values["perplexity"] = std::exp(std::min(part.mean(), kMostNats));
+  }
+  if (const auto accuracy = total.accuracy()) values["accuracy"] = *accuracy;
+  if (const auto pearson = total.pearson()) values["pearson"] = *pearson;
+  return values;
+}
+
+void Trainer::judge(const std::string& model_folder) {
+  LogRecord record{.kind = "validate", .step = state_.step};
+  std::map<std::string, double> values = evaluate();
+  if (o_.validator) {
+    ValidationRequest request = o_.request;
+    request.model = model_folder;
+    ValidationScores scores = o_.validator(request);
+    for (const auto& [key, value] : scores.metrics) values[key] = value;
+    record.samples = std::move(scores.samples);
+  }
+  const auto chosen = values.find(o_.validate.metric);
+  if (chosen == values.end()) {
+    std::string names;
+    for (const auto& [key, value] : values) names += (names.empty() ? "" : ", ") + key;
+    throw Error(ErrorCode::invalid_argument,
+                "validate.metric is " + o_.validate.metric + ", this task has " + names,
+                "choose one of those");
+  }
+  const double metric = chosen->second;
+  state_.metric = metric;
+  const bool better =
+      !state_.best_metric || (lower_is_better(o_.validate.metric) ? metric < *state_.best_metric
+                                                                  : metric > *state_.best_metric);
+  if (better) {
+    state_.best_metric = metric, state_.best_step = state_.step, state_.without_better = 0;
+  } else {
+    ++state_.without_better;
+  }
+  std::string text = "step " + std::to_string(state_.step) + ": validation";
+  for (const auto& [key, value] : values) {
+    record.values.emplace_back(key, value);
+    text += " " + key + " " + number(value);
+  }
+  note(text + (better ? " (best)" : ""));
+  for (const std::string& sample : record.samples) note("  " + sample);
+  log_->add(record);
+  result_.validation = std::move(values);
+}
+
+void Trainer::save(bool validating) {
+  if (optimizer_.has_average()) optimizer_.swap_average();
+  state_.metric.reset();
+  try {
+    const std::string folder = checkpoints_.begin(o_.network, state_.step, o_.save_tokenizer);
+    if (validating) judge(folder);
+  } catch (...) {
+    if (optimizer_.has_average()) optimizer_.swap_average();
+    throw;
+  }
+  if (optimizer_.has_average()) optimizer_.swap_average();
+  state_.settings = settings_json();
+  checkpoints_.commit(o_.network, optimizer_, state_);
+  saved_step_ = state_.step;
+  const bool averages_last = o_.train.average == Averaging::last;
+  const bool averages_best = o_.train.average == Averaging::best;
+  checkpoints_.prune(
+      {.last = std::max(o_.train.keep_last, averages_last ? o_.train.average_count : 0),
+       .best = std::max(o_.train.keep_best, averages_best ? o_.train.average_count : 0),
+       .lower_is_better = lower_is_better(o_.validate.metric)});
+  write_report();
+}
+
+// The model that is left in OUT: an average, the best, or the last.
+void Trainer::finish() {
+  std::vector<Checkpoint> chosen = checkpoints_.list();
+  const std::vector<Checkpoint> all = chosen;
+  const auto count =
+      static_cast<size_t>(o_.train.average == Averaging::none ? 1 : o_.train.average_count);
+  const bool lower = lower_is_better(o_.validate.metric);
+  if (o_.train.average == Averaging::last) {
+    if (chosen.size() > count)
+      chosen.erase(chosen.begin(), chosen.end() - static_cast<int64_t>(count));
+  } else {
+    chosen = Checkpoints::best(chosen, count, lower);
+    if (chosen.empty()) chosen = {all.back()};
+  }
+  load_average(chosen, o_.network.parameters());
+  std::string steps;
+  for (const Checkpoint& c : chosen) {
+    steps += (steps.empty() ? "" : ", ") + std::to_string(c.state.step);
+  }
+  o_.network.save(o_.folder);
+  if (o_.save_tokenizer) o_.save_tokenizer(o_.folder);
+  LogRecord record{.kind = "end", .step = state_.step, .text = "steps " + steps};
+  if (validates()) {
+    result_.validation = evaluate();
+    for (const auto& [key, value] : result_.validation) record.values.emplace_back(key, value);
+  }
+  record.values.emplace_back("peak_rss_bytes", static_cast<double>(peak_rss_bytes()));
+  log_->add(record);
+  std::string text =
+      "final model: " + std::string(chosen.size() > 1 ? "mean of steps " : "step ") + steps;
+  for (const auto& [key, value] : result_.validation) text += ", " + key + " " + number(value);
+  note(text);
+}
+
+void Trainer::write_report() {
+  const std::string html = report_html({.settings = o_.settings,
+                                        .history = log_->history(),
+                                        .steps = o_.train.steps,
+                                        .metric = o_.validate.metric,
+                                        .planned_bytes = result_.planned_bytes,
+                                        .peak_rss_bytes = peak_rss_bytes(),
+                                        .parameters = parameter_count(o_.network.config())});
+  AtomicFile file(o_.folder + "/report.html");
+  file.write(html);
+  file.commit();
+}
+
+TrainResult Trainer::run() {
+  resume();
+  if (!done()) rehearse();
+  while (!done() && !stop_requested()) {
+    step();
+    const bool last = state_.step >= o_.train.steps;
+    const bool validating = validates() && (last || state_.step % o_.validate.every == 0);
+    const bool saving = last || state_.step % o_.train.checkpoint_every == 0;
+    if (validating || saving) save(validating);
+  }
+  result_.finished = done();
+  if (!result_.finished && saved_step_ != state_.step && state_.step > 0) {
+    save(false);
+    note("stopped at step " + std::to_string(state_.step) + "; run the same again to go on");
+  }
+  if (result_.finished) {
+    if (state_.step < o_.train.steps) {
+      note("no better " + o_.validate.metric + " since step " + std::to_string(state_.best_step) +
+           ": stopping early");
+    }
+    finish();
+    write_report();
+  }
+  result_.folder = o_.folder;
+  result_.steps = state_.step;
+  result_.seconds = state_.seconds;
+  result_.tokens = state_.tokens;
+  result_.loss = last_loss_;
+  result_.best_metric = state_.best_metric;
+  result_.best_step = state_.best_step;
+  result_.peak_rss_bytes = peak_rss_bytes();
+  return result_;
+}
+
+}  // namespace heed

@@ -1,0 +1,99 @@
+// The loop: steps, validation, checkpoints, and the way back from them.
+//
+//   Trainer trainer({.network = network, .pool = pool, .source = source, …, .folder = "run"});
+//   TrainResult result = trainer.run();
+//
+// It knows nothing of recipes, tokenizers and corpora: it asks a BatchSource for batches by cursor
+// and writes into a folder. Everything that a step depends on is in the weights, the optimizer's
+// slots and the TrainingState, which is why a training that was killed goes on with the same bits.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/stream.h"
+#include "heed/train.h"
+#include "train/checkpoint.h"
+#include "train/recipe.h"
+#include "train/schedule.h"
+#include "train/step.h"
+#include "train/training_log.h"
+
+namespace heed {
+
+// Where batches come from. What next() gives depends on the cursor alone.
+struct BatchSource {
+  std::function<TrainingBatch(Cursor&)> next;
+  std::function<TrainingBatch()> largest{};            // what memory must suffice for; optional
+  std::function<TrainingBatch(Cursor&)> validation{};  // one epoch is all; empty: none
+};
+
+struct TrainerOptions {
+  Network& network;  // with gradients
+  ThreadPool& pool;
+  BatchSource source;
+  std::string folder;  // OUT
+  TrainSection train;  // steps must be known
+  ValidateSection validate{};
+  LossOptions loss{};
+  OptimizerOptions optimizer{};
+  ScheduleOptions schedule{};
+  const Network* teacher = nullptr;
+  std::vector<TrainSetting> settings{};  // for the report, and to tell what has changed
+  std::function<void(const std::string& folder)> save_tokenizer{};
+  ValidationRequest request{};  // what the validator is asked, but for the model
+  Validator validator{};
+  std::function<void(const TrainProgress&)> progress{};
+  std::function<void(std::string_view)> note{};
+  const std::atomic<bool>* stop = nullptr;
+};
+
+// Whether a smaller value of a metric is the better one.
+bool lower_is_better(std::string_view metric);
+
+class Trainer {
+ public:
+  explicit Trainer(TrainerOptions options);
+
+  TrainResult run();
+
+ private:
+  void note(const std::string& text) const;
+  bool stop_requested() const { return o_.stop && o_.stop->load(); }
+  bool validates() const { return static_cast<bool>(o_.source.validation); }
+  bool done() const;
+  void resume();
+  void note_changed_settings(const std::string& saved) const;
+  void rehearse();
+  void step();
+  void log_step(double learning_rate, double norm);
+  // Writes a checkpoint of this step; with `validating`, judges it first.
+  void save(bool validating);
+  std::map<std::string, double> evaluate();
+  void judge(const std::string& model_folder);
+  void finish();
+  void write_report();
+  std::string settings_json() const;
+  [[noreturn]] void diverged(const std::string& what) const;
+
+  TrainerOptions o_;
+  Optimizer optimizer_;
+  Schedule schedule_;
+  StepRunner runner_;
+  Checkpoints checkpoints_;
+  std::unique_ptr<TrainingLog> log_;
+  TrainingState state_;
+  int64_t saved_step_ = -1;
+  int64_t largest_activations_ = 0;  // bytes
+  double last_loss_ = 0, recent_rate_ = 0;
+  int64_t interval_tokens_ = 0;  // since this process began its interval: speed only
+  double interval_seconds_ = 0;
+  TrainResult result_;
+};
+
+// The most memory this process has had.
+int64_t peak_rss_bytes();
+
+}  // namespace heed

@@ -1,0 +1,280 @@
+// The loop: what it writes, when it stops, and that killing it changes nothing.
+#include "train/trainer.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "base/file_testing.h"
+#include "train/task_testing.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class TrainerTest : public FolderTest {
+ protected:
+  struct Setting {
+    int64_t steps = 30;
+    int threads = 1;
+    double learning_rate = 3e-3;
+    double ema_decay = 0;
+    TrainSection train{.checkpoint_every = 7, .keep_last = 2};
+    ValidateSection validate{.every = 10};
+    Validator validator{};
+    const std::atomic<bool>* stop = nullptr;
+    std::function<void(const TrainProgress&)> progress{};
+    BatchSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
+  };
+
+  TrainResult run(const std::string& name, Setting s) {
+    ModelConfig config = toy_config(Family::encoder_decoder);
+    config.dropout = config.attention_dropout = 0.1f;  // random numbers must resume too
+    Network network(config, 5);
+    network.add_gradients();
+    ThreadPool pool(s.threads);
+    s.train.steps = s.steps, s.train.log_every = 1;
+    Trainer trainer({.network = network,
+                     .pool = pool,
+                     .source = s.source,
+                     .folder = path(name),
+                     .train = s.train,
+                     .validate = s.validate,
+                     .loss = {.label_smoothing = 0.1f},
+                     .optimizer = {.learning_rate = s.learning_rate, .ema_decay = s.ema_decay},
+                     .schedule = {.warmup_steps = 10},
+                     .settings = {{"train", "steps", std::to_string(s.steps), "test", "steps"}},
+                     .validator = s.validator,
+                     .progress = s.progress,
+                     .note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; },
+                     .stop = s.stop});
+    return trainer.run();
+  }
+
+  // Every number that training gave, without those that clocks decide.
+  std::vector<std::string> numbers(const std::string& name) const {
+    std::map<std::pair<int64_t, std::string>, std::string> by_step;
+    std::ifstream file(path(name) + "/log.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      std::optional<LogRecord> record = record_from_line(line);
+      if (!record || (record->kind != "train" && record->kind != "validate")) continue;
+      std::erase_if(record->values, [](const auto& value) {
+        return value.first == "seconds" || value.first == "tokens_per_second";
+      });
+      const std::string text = to_json_line(*record);
+      const auto [place, fresh] = by_step.emplace(std::pair(record->step, record->kind), text);
+      EXPECT_EQ(place->second, text);  // a step that came twice gave the same
+    }
+    std::vector<std::string> list;
+    for (const auto& [key, text] : by_step) list.push_back(text);
+    return list;
+  }
+
+  std::vector<std::string> checkpoint_names(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path(name) + "/checkpoints")) {
+      names.push_back(entry.path().filename());
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  std::string notes_;
+};
+
+TEST_F(TrainerTest, WritesAllItPromises) {
+  const TrainResult result = run("run", {});
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.steps, 30);
+  EXPECT_GT(result.planned_bytes, 0);
+  EXPECT_TRUE(result.validation.contains("accuracy"));
+  for (const char* file : {"config.json", "model.safetensors", "log.jsonl", "report.html"}) {
+    EXPECT_TRUE(fs::exists(path("run") + "/" + file)) << file;
+  }
+  // The last two, and the best.
+  const auto names = checkpoint_names("run");
+  EXPECT_THAT(names, testing::Contains("step-30"));
+  EXPECT_THAT(names, testing::Contains("step-28"));
+  EXPECT_LE(names.size(), 3u);
+  const std::string report = read_text(path("run") + "/report.html");
+  EXPECT_THAT(report, HasSubstr("<svg"));
+  EXPECT_THAT(report, HasSubstr("validation accuracy"));
+  EXPECT_EQ(report.find("http"), std::string::npos);  // nothing to load from elsewhere
+  size_t events = 0;
+  for (const auto& entry : fs::directory_iterator(path("run"))) {
+    if (entry.path().filename().string().find("tfevents") == std::string::npos) continue;
+    for (const EventScalar& s : read_event_scalars(entry.path())) events += s.tag == "train/loss";
+  }
+  EXPECT_EQ(events, 30u);
+  EXPECT_EQ(numbers("run").size(), 30u + 3);
+  // A checkpoint is a model folder, and so is what is left at the end.
+  EXPECT_EQ(Network::load(path("run")).config().vocabulary, kToyVocabulary);
+  EXPECT_EQ(Network::load(path("run") + "/checkpoints/step-30").config().width, 32);
+}
+
+TEST_F(TrainerTest, KilledAtAnyMomentItGoesOnWithTheSameBits) {
+  const Setting setting{.ema_decay = 0.9, .train = {.accumulate = 2, .checkpoint_every = 3}};
+  run("whole", setting);
+  Random random({.seed = 11});
+  int kills = 0;
+  for (int attempt = 0;; ++attempt) {
+    ASSERT_LT(attempt, 200);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      try {
+        run("killed", setting);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        _exit(1);
+      }
+      _exit(0);
+    }
+    // Sooner or later, and at last never: from before the first step to after the last one.
+    const auto patience = static_cast<useconds_t>(random.below(30'000 + 3'000 * uint64_t(attempt)));
+    usleep(patience);
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == 0) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
+    if (WIFEXITED(status)) {
+      ASSERT_EQ(WEXITSTATUS(status), 0);
+      break;
+    }
+    ++kills;
+  }
+  EXPECT_GT(kills, 0);
+  EXPECT_EQ(numbers("killed"), numbers("whole"));
+  for (const char* file : {"/model.safetensors", "/checkpoints/step-30/training.safetensors"}) {
+    EXPECT_EQ(read_text(path("killed") + file), read_text(path("whole") + file)) << file;
+  }
+}
+
+TEST_F(TrainerTest, ThreadsChangeNothing) {
+  run("one", {.threads = 1});
+  run("two", {.threads = 2});
+  EXPECT_EQ(numbers("one"), numbers("two"));
+  EXPECT_EQ(read_text(path("one") + "/model.safetensors"),
+            read_text(path("two") + "/model.safetensors"));
+}
+
+TEST_F(TrainerTest, StopsWhenAskedAndGoesOn) {
+  run("whole", {});
+  std::atomic<bool> stop = false;
+  const TrainResult stopped =
+      run("stopped", {.stop = &stop, .progress = [&](const TrainProgress& p) {
+                        if (p.step == 17) stop = true;
+                      }});
+  EXPECT_FALSE(stopped.finished);
+  EXPECT_EQ(stopped.steps, 17);
+  EXPECT_THAT(notes_, HasSubstr("stopped at step 17"));
+  EXPECT_TRUE(run("stopped", {}).finished);
+  EXPECT_THAT(notes_, HasSubstr("resuming at step 17 of 30"));
+  EXPECT_EQ(numbers("stopped"), numbers("whole"));
+  // And once more: there is nothing left to do, and nothing is lost.
+  const TrainResult again = run("stopped", {});
+  EXPECT_TRUE(again.finished);
+  EXPECT_EQ(again.steps, 30);
+  // More steps are another wish, which is told.
+  EXPECT_EQ(run("stopped", {.steps = 32}).steps, 32);
+  EXPECT_THAT(notes_, HasSubstr("train.steps was 30, is now 32"));
+}
+
+TEST_F(TrainerTest, ADivergedRunKeepsItsLastGoodCheckpoint) {
+  run("run", {.steps = 14});
+  const std::string good = read_text(path("run") + "/checkpoints/step-14/training.safetensors");
+  try {
+    run("run", {.steps = 200, .learning_rate = 1e20});
+    FAIL() << "did not diverge";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("diverged at step"));
+    EXPECT_THAT(error.what(), HasSubstr("the checkpoint of step 14 is kept"));
+    EXPECT_THAT(error.hint(), HasSubstr("learning_rate"));
+  }
+  EXPECT_EQ(read_text(path("run") + "/checkpoints/step-14/training.safetensors"), good);
+}
+
+TEST_F(TrainerTest, StopsEarlyWhenNothingGetsBetter) {
+  const TrainResult result =
+      run("run", {.steps = 500, .learning_rate = 1e-12, .validate = {.every = 5, .patience = 2}});
+  EXPECT_TRUE(result.finished);
+  EXPECT_LT(result.steps, 100);
+  EXPECT_THAT(notes_, HasSubstr("stopping early"));
+  EXPECT_EQ(run("run", {.steps = 500, .validate = {.every = 5, .patience = 2}}).steps,
+            result.steps);
+}
+
+TEST_F(TrainerTest, AveragesTheLastCheckpoints) {
+  run("run", {.train = {.checkpoint_every = 10,
+                        .keep_last = 1,
+                        .average = Averaging::last,
+                        .average_count = 2},
+              .validate = {.every = 10}});
+  EXPECT_EQ(checkpoint_names("run").size(), 2u + (checkpoint_names("run")[0] == "step-10"));
+  const auto weights = [&](const std::string& folder) {
+    const Network network = Network::load(path("run") + folder);
+    const auto values = network.parameters().all_values();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const auto a = weights("/checkpoints/step-20"), b = weights("/checkpoints/step-30"),
+             mean = weights("");
+  for (size_t i = 0; i < mean.size(); ++i) {
+    ASSERT_FLOAT_EQ(mean[i], static_cast<float>((double{a[i]} + b[i]) / 2)) << i;
+  }
+}
+
+TEST_F(TrainerTest, AsksTheValidatorAboutEachCheckpoint) {
+  std::vector<std::string> asked;
+  double score = 0;
+  const Validator validator = [&](const ValidationRequest& request) {
+    asked.push_back(fs::path(request.model).filename());
+    EXPECT_EQ(Network::load(request.model).config().width, 32);
+    return ValidationScores{{{"bleu", asked.size() == 3 ? 50.0 : score += 1}}, {"a -> b"}};
+  };
+  const TrainResult result =
+      run("run", {.validate = {.every = 10, .metric = "bleu"}, .validator = validator});
+  EXPECT_EQ(asked, (std::vector<std::string>{"step-0.partial", "step-10.partial", "step-20.partial",
+                                             "step-30.partial"}));
+  EXPECT_EQ(result.best_metric, 50.0);
+  EXPECT_EQ(result.best_step, 20);
+  EXPECT_THAT(read_text(path("run") + "/report.html"), HasSubstr("a -&gt; b"));
+  // The final model is the best one.
+  EXPECT_EQ(read_text(path("run") + "/model.safetensors"),
+            read_text(path("run") + "/checkpoints/step-20/model.safetensors"));
+}
+
+TEST_F(TrainerTest, AFolderThatCannotBeWrittenIsAClearError) {
+  write("file", "not a folder");
+  expect_error(ErrorCode::invalid_argument, "file", [&] { run("file/run", {}); });
+}
+
+TEST_F(TrainerTest, AFolderThatGoesAwayIsAClearError) {
+  EXPECT_THROW(run("run", {.progress =
+                               [&](const TrainProgress& p) {
+                                 if (p.step == 3) fs::remove_all(path("run"));
+                               }}),
+               Error);
+}
+
+TEST_F(TrainerTest, ABadBatchFailsBeforeTheFirstStep) {
+  BatchSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
+  source.largest = [] {
+    TrainingBatch batch = toy_batch(Family::encoder_decoder, ToyTask::copy, 0, 2);
+    batch.input.tokens[0] = 999;
+    return batch;
+  };
+  int steps = 0;
+  expect_error(ErrorCode::invalid_argument, "999", [&] {
+    run("run", {.progress = [&](const TrainProgress&) { ++steps; }, .source = source});
+  });
+  EXPECT_EQ(steps, 0);
+}
+
+}  // namespace
+}  // namespace heed

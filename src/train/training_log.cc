@@ -1,0 +1,85 @@
+#include "train/training_log.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "heed/error.h"
+#include "model/json_values.h"
+
+namespace heed {
+
+std::optional<double> LogRecord::value(std::string_view name) const {
+  for (const auto& [key, number] : values) {
+    if (key == name) return number;
+  }
+  return std::nullopt;
+}
+
+std::string to_json_line(const LogRecord& record) {
+  Json json = {{"kind", record.kind}, {"step", record.step}};
+  for (const auto& [key, value] : record.values) json[key] = value;
+  if (!record.samples.empty()) json["samples"] = record.samples;
+  if (!record.text.empty()) json["text"] = record.text;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<LogRecord> record_from_line(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  LogRecord record;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "kind" && value.is_string()) {
+      record.kind = value.get<std::string>();
+    } else if (key == "step" && value.is_number_integer()) {
+      record.step = value.get<int64_t>();
+    } else if (key == "text" && value.is_string()) {
+      record.text = value.get<std::string>();
+    } else if (key == "samples" && value.is_array()) {
+      for (const Json& sample : value) {
+        if (sample.is_string()) record.samples.push_back(sample.get<std::string>());
+      }
+    } else if (value.is_number()) {
+      record.values.emplace_back(key, value.get<double>());
+    }
+  }
+  return record.kind.empty() ? std::nullopt : std::optional(record);
+}
+
+TrainingLog::TrainingLog(const std::string& folder, int64_t resumed_step)
+    : path_(folder + "/log.jsonl"), events_(folder, resumed_step > 0 ? resumed_step + 1 : 0) {
+  std::string line;
+  bool whole = true;
+  std::map<std::pair<std::string, int64_t>, size_t> places;
+  for (std::ifstream file(path_); std::getline(file, line);) {
+    whole = !file.eof();
+    const std::optional<LogRecord> record = record_from_line(line);
+    if (!record || record->step > resumed_step) continue;
+    // A later line of the same kind and step is the same again.
+    const auto [place, fresh] =
+        places.emplace(std::pair(record->kind, record->step), history_.size());
+    if (fresh) {
+      history_.push_back(*record);
+    } else {
+      history_[place->second] = *record;
+    }
+  }
+  if (!whole) std::ofstream(path_, std::ios::app) << "\n";
+}
+
+void TrainingLog::add(const LogRecord& record) {
+  std::ofstream file(path_, std::ios::app);
+  file << to_json_line(record) << "\n";
+  file.flush();
+  if (!file) {
+    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::strerror(errno),
+                "free some space, or make the folder writable; the last checkpoint is intact");
+  }
+  for (const auto& [key, value] : record.values) {
+    events_.scalar(record.kind + "/" + key, record.step, value);
+  }
+  history_.push_back(record);
+}
+
+}  // namespace heed
