@@ -81,7 +81,9 @@ class Checked {
   // those of the blocks that the tables name.
   void check() {
     std::set<int32_t> named;
-    for (const auto& [s, text] : texts) {
+    for (const auto& entry : texts) {
+      const KvCache::Sequence s = entry.first;
+      const Tokens& text = entry.second;
       ASSERT_EQ(cache.length(s), static_cast<int64_t>(text.size()));
       for (int64_t i = 0; i < cache.length(s); ++i) {
         each_key(s, false, i,
