@@ -5,6 +5,7 @@
 #include "heed/error.h"
 #include "text/byte_tokenizer.h"
 #include "text/char_tokenizer.h"
+#include "text/json_tokenizer.h"
 #include "text/marian_tokenizer.h"
 #include "text/spiece_tokenizer.h"
 #include "text/tokenizer_folder.h"
@@ -20,11 +21,16 @@ constexpr const char* kSpieceFiles[] = {"spiece.model", "sentencepiece.bpe.model
 // tools: tokenizer.json has it all; then what tokenizer_class decides; then the older files.
 TokenizerPtr load_folder(const TokenizerFolder& folder) {
   if (is_char_tokenizer(folder)) return load_char_tokenizer(folder);
+  if (folder.has("tokenizer.json")) {
+    return load_json_tokenizer(folder.path("tokenizer.json"), folder);
+  }
   if (folder.tokenizer_class() == "ByT5Tokenizer") return load_byte_tokenizer(folder);
   if (is_marian_tokenizer(folder)) return load_marian_tokenizer(folder);
   for (const char* name : kSpieceFiles) {
     if (folder.has(name)) return load_spiece_tokenizer(folder, name);
   }
+  if (folder.has("vocab.txt")) return load_bert_vocabulary(folder.path("vocab.txt"), folder);
+  if (folder.has("vocab.json") && folder.has("merges.txt")) return load_bpe_files(folder);
   return nullptr;
 }
 
@@ -37,6 +43,9 @@ TokenizerPtr load_file(const std::filesystem::path& path) {
   if (name.ends_with(".model") || name.ends_with(".spm")) {
     return load_spiece_tokenizer(folder, name);
   }
+  if (name == "vocab.json" || name == "merges.txt") return load_bpe_files(folder);
+  if (name.ends_with(".json")) return load_json_tokenizer(path, folder);
+  if (name.ends_with("vocab.txt")) return load_bert_vocabulary(path, folder);
   return nullptr;
 }
 

@@ -1,0 +1,32 @@
+// SentencePiece's normalisation rules in compiled form, as tokenizer.json's "Precompiled" has them.
+//
+// The bytes are: the size of a trie (32 bits, little-endian), the trie (a Darts double array of
+// 32-bit units), and the replacements, each ended by a NUL. A key's value in the trie is where its
+// replacement begins.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heed {
+
+class Charsmap {
+ public:
+  // Throws corrupt_file when the bytes contradict themselves.
+  explicit Charsmap(std::string_view bytes);
+
+  // The replacement of the shortest key that `text` begins with.
+  std::optional<std::string_view> find(std::string_view text) const;
+
+ private:
+  std::vector<uint32_t> units_;
+  std::string replacements_;
+};
+
+// Throws corrupt_file.
+std::string decode_base64(std::string_view text);
+
+}  // namespace heed

@@ -1,0 +1,32 @@
+// The split patterns of GPT-2, Llama 3 and Qwen 2, matched by hand: several times as fast as PCRE2
+// (bench/README or docs/performance.md has the figures), and most tokenizers have one of them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace heed {
+
+// The end of the piece that begins at byte `at`, which must be less than text.size(). These
+// patterns match everywhere: pieces follow each other without a gap. A byte that is not UTF-8 is
+// neither space nor letter nor number.
+using PieceEnd = size_t (*)(std::string_view text, size_t at);
+
+size_t gpt2_piece_end(std::string_view text, size_t at);
+size_t llama3_piece_end(std::string_view text, size_t at);  // numbers: three digits at a time
+size_t qwen2_piece_end(std::string_view text, size_t at);   // the same, one digit at a time
+
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kLlama3Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view kQwen2Pattern =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
+    R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+// The matcher for a pattern as tokenizer.json spells it; null: none, use PCRE2.
+PieceEnd find_split_pattern(std::string_view pattern);
+
+}  // namespace heed
