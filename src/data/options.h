@@ -43,14 +43,14 @@ inline constexpr std::array kEnumNames<Objective>{
 enum class CorpusFormat {
   automatic,  // told by the names of the files: .tsv, .csv, .jsonl, .conllu, .conll, .mrg; two
               // files are parallel, and other single ones text (labelled, for classification)
-  text,      // plain; `unit` says what one document is
-  parallel,  // two files, line by line
-  tsv,       // columns between tabs; more columns than are asked for are left aside
-  csv,       // columns between commas, quoted as in RFC 4180
-  jsonl,     // one JSON object a line
-  labelled,  // the label, a space, the text
-  conll,     // a word a line with its columns, a blank line after each sentence (CoNLL-U too)
-  brackets,  // Penn Treebank: (S (NP …) …)
+  text,       // plain; `unit` says what one document is
+  parallel,   // two files, line by line
+  tsv,        // columns between tabs; more columns than are asked for are left aside
+  csv,        // columns between commas, quoted as in RFC 4180
+  jsonl,      // one JSON object a line
+  labelled,   // the label, a space, the text
+  conll,      // a word a line with its columns, a blank line after each sentence (CoNLL-U too)
+  brackets,   // Penn Treebank: (S (NP …) …)
 };
 
 template <>
