@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/activation.h"
 #include "base/enum_names.h"
+#include "kernels/activation.h"
 #include "ops/ops.h"
 
 namespace heed {
