@@ -25,8 +25,8 @@ struct Infilling {
 };
 
 // As fairseq's denoising task does it: lengths are drawn until they cover ceil(rate * words) words,
-// places without repeating; spans that overlap become one. The result is never longer than the text:
-// masks that would make it so are not inserted.
+// places without repeating; spans that overlap become one. The result is never longer than the
+// text: masks that would make it so are not inserted.
 std::vector<int32_t> infill(const Infilling& infilling, std::span<const int32_t> text,
                             Random& random);
 

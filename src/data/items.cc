@@ -1,0 +1,179 @@
+#include "data/items.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <string>
+
+#include "base/check.h"
+#include "heed/error.h"
+
+namespace heed {
+
+namespace {
+
+// Room for the random numbers of one item: blocks of four, more than a document's noise can take.
+constexpr int kItemBlockBits = 24;
+
+void append_ids(std::span<const int32_t> ids, std::vector<int32_t>& to) {
+  to.insert(to.end(), ids.begin(), ids.end());
+}
+
+// Translation and parsing: a source and a target.
+class PairItems final : public Items {
+ public:
+  explicit PairItems(const ItemsInput& input)
+      : input_(input), start_(resolve_role_ids(input.objective(), input.tokenizer).start) {}
+
+  int64_t size() const override { return input_.store().examples(); }
+  int64_t rows(int64_t item) const override {
+    return input_.store().first_size(item) + input_.store().second_size(item);
+  }
+  void append(int64_t item, uint64_t, TrainingBatch& batch) const override {
+    append_ids(input_.store().first(item), batch.input.tokens);
+    batch.input.end_sequence();
+    append_target(start_, input_.store().second(item), batch);
+    input_.note_example(item, batch);
+  }
+
+ private:
+  ItemsInput input_;
+  int32_t start_;
+};
+
+// Classification, regression, tagging: a text as it is, and what to say of it.
+class LabelledItems final : public Items {
+ public:
+  LabelledItems(const ItemsInput& input, CorpusReport& report)
+      : input_(input), kind_(input.objective().kind) {
+    if (kind_ == Objective::regression) return;
+    const bool all_known =
+        std::find(input.label_map.begin(), input.label_map.end(), -1) == input.label_map.end();
+    if (!all_known) leave_out_unknown(report);
+  }
+
+  int64_t size() const override {
+    return selected_ ? std::ssize(kept_) : input_.store().examples();
+  }
+  int64_t rows(int64_t item) const override { return input_.store().first_size(example(item)); }
+  void append(int64_t item, uint64_t, TrainingBatch& batch) const override {
+    const int64_t number = example(item);
+    const auto answer = input_.store().second(number);
+    append_ids(input_.store().first(number), batch.input.tokens);
+    if (kind_ == Objective::tagging) {
+      for (const int32_t label : answer) batch.labels.push_back(label_of(label));
+    } else {
+      // Of type 1 from where the second text begins.
+      batch.input.token_types.resize(static_cast<size_t>(batch.input.offsets.back() + answer[0]));
+      batch.input.token_types.resize(batch.input.tokens.size(), 1);
+      if (kind_ == Objective::regression) {
+        batch.scores.push_back(std::bit_cast<float>(answer[1]));
+      } else {
+        batch.sequence_labels.push_back(label_of(answer[1]));
+      }
+    }
+    batch.input.end_sequence();
+    input_.note_example(number, batch);
+  }
+
+ private:
+  int64_t example(int64_t item) const {
+    return selected_ ? kept_[static_cast<size_t>(item)] : item;
+  }
+  int32_t label_of(int32_t label) const {
+    if (label == kIgnoreLabel) return label;
+    const int32_t known = input_.label_map[static_cast<size_t>(label)];
+    return known >= 0 ? known : kIgnoreLabel;
+  }
+  // A text of an unknown class teaches nothing; a sentence with an unknown tag, the other tags.
+  void leave_out_unknown(CorpusReport& report) {
+    selected_ = kind_ == Objective::classification;
+    for (int64_t i = 0; i < input_.store().examples(); ++i) {
+      const auto answer = input_.store().second(i);
+      const auto labels = kind_ == Objective::classification ? answer.subspan(1) : answer;
+      int64_t unknown = 0;
+      std::string first;
+      for (const int32_t label : labels) {
+        if (label == kIgnoreLabel || label_of(label) != kIgnoreLabel) continue;
+        if (unknown++ == 0) first = input_.corpus.labels[static_cast<size_t>(label)];
+        report.count(Skip::unknown_label, "\"" + first + "\"");
+      }
+      if (selected_ && unknown == 0) kept_.push_back(i);
+    }
+    if (!selected_) return;
+    report.kept = std::ssize(kept_);
+  }
+
+  ItemsInput input_;
+  Objective kind_;
+  bool selected_ = false;      // kept_ is what there is
+  std::vector<int64_t> kept_;  // examples
+};
+
+}  // namespace
+
+Random ItemsInput::noise(int64_t item, uint64_t pass) const {
+  return Random({.seed = options.seed,
+                 .step = static_cast<uint32_t>(pass),
+                 .site = kNoiseSite + corpus_number},
+                static_cast<uint64_t>(item) << kItemBlockBits);
+}
+
+void ItemsInput::note_example(int64_t example, TrainingBatch& batch) const {
+  batch.examples.push_back(example);
+  batch.corpora.push_back(static_cast<int32_t>(corpus_number));
+}
+
+void append_target(int32_t start, std::span<const int32_t> labels, TrainingBatch& batch) {
+  HEED_CHECK(!labels.empty(), "a target without an end");
+  batch.target.tokens.push_back(start);
+  append_ids(labels.first(labels.size() - 1), batch.target.tokens);
+  batch.target.end_sequence();
+  append_ids(labels, batch.labels);
+}
+
+void Pieces::add(int64_t example, int64_t begin) {
+  const int64_t number = begin / piece_tokens_;
+  constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
+  if (example > kMost || number > kMost) {
+    throw Error(ErrorCode::unsupported, "a corpus of more than 2^32 documents",
+                "divide it into several corpora");
+  }
+  starts_.push_back({static_cast<uint32_t>(example), static_cast<uint32_t>(number)});
+}
+
+Piece Pieces::piece(int64_t piece, int64_t length) const {
+  const Start& start = starts_[static_cast<size_t>(piece)];
+  const int64_t begin = start.number * piece_tokens_;
+  return {start.example, begin, std::min(begin + piece_tokens_, length)};
+}
+
+std::unique_ptr<Items> make_pair_items(const ItemsInput& input) {
+  return std::make_unique<PairItems>(input);
+}
+
+std::unique_ptr<Items> make_labelled_items(const ItemsInput& input, CorpusReport& report) {
+  return std::make_unique<LabelledItems>(input, report);
+}
+
+std::unique_ptr<Items> make_items(const ItemsInput& input, CorpusReport& report) {
+  switch (input.objective().kind) {
+    case Objective::translation:
+    case Objective::parsing:
+      return make_pair_items(input);
+    case Objective::causal_lm:
+      return make_causal_items(input);
+    case Objective::masked_lm:
+      return make_masked_items(input);
+    case Objective::span_corruption:
+    case Objective::denoising:
+      return make_denoising_items(input);
+    case Objective::classification:
+    case Objective::regression:
+    case Objective::tagging:
+      return make_labelled_items(input, report);
+  }
+  HEED_CHECK(false, "an objective that does not exist");
+}
+
+}  // namespace heed
