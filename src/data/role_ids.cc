@@ -24,7 +24,8 @@ RoleIds resolve_role_ids(const ObjectiveOptions& objective, const Tokenizer& tok
   RoleIds ids;
   ids.start = first_of(objective.decoder_start_id, first_of(special.pad, special.begin));
   ids.begin = first_of(objective.begin_id, special.begin);
-  ids.end = first_of(objective.end_id, special.end);
+  // BERT's vocabularies have no end of their own; what separates texts ends them too.
+  ids.end = first_of(objective.end_id, first_of(special.end, special.separate));
   ids.mask = first_of(objective.mask_id, special.mask);
   ids.classify = first_of(special.classify, special.begin);
   ids.separate = first_of(special.separate, ids.end);
