@@ -188,6 +188,11 @@ struct BracketOptions {
 // Throws as read_lines() does, and corrupt_file when a line means nothing.
 BracketOptions read_bracket_options(const std::string& path);
 
+// The trees of a file: one a line as EVALB has them, an empty line being one that is missing; or as
+// the Penn Treebank lays them out, where lines that begin with a space go on with the tree before.
+// Throws as read_lines() does.
+std::vector<std::string> read_trees(const std::string& path);
+
 enum class BracketStatus { ok = 0, error = 1, skip = 2 };  // EVALB's numbers
 
 struct BracketSentence {

@@ -23,8 +23,11 @@ constexpr const char* kSpansHelp =
     "column of each file is its tag. Tags are IOB1, IOB2, IOE, IOBES or BILOU: B-PER, I-PER, O.\n";
 
 constexpr const char* kBracketsHelp =
-    "One tree a line in the brackets of the Penn Treebank, in both files. --params is a file of\n"
-    "EVALB's, such as COLLINS.prm: without one, nothing is deleted or taken for equal.\n";
+    "Both files have one tree a line in the brackets of the Penn Treebank, or are laid out as its "
+    "own\n"
+    "files are. --params is a file of EVALB's, such as COLLINS.prm: without one, nothing is "
+    "deleted\n"
+    "or taken for equal.\n";
 
 constexpr const char* kPerplexityHelp =
     "FILE has the logarithms of the tokens' probabilities, any number of them a line.\n";
@@ -155,6 +158,12 @@ std::string to_json(const BracketScore& score) {
   return document.dump(2) + "\n";
 }
 
+std::vector<std::string> read_some_trees(const std::string& path) {
+  std::vector<std::string> trees = read_trees(path);
+  if (trees.empty()) throw Error(ErrorCode::invalid_argument, shown_path(path) + " is empty");
+  return trees;
+}
+
 void run_brackets(const BracketsFlags& flags, Output& out) {
   if (flags.ref.empty()) {
     throw Error(ErrorCode::invalid_argument, "heed eval brackets: --ref is missing",
@@ -162,9 +171,15 @@ void run_brackets(const BracketsFlags& flags, Output& out) {
   }
   const BracketOptions options =
       flags.params.empty() ? BracketOptions{} : read_bracket_options(flags.params);
-  const std::vector<std::string> gold = read_some_lines(flags.ref);
-  const std::vector<std::string> test = read_some_lines(flags.input);
-  check_line_counts(flags.input, test.size(), flags.ref, gold.size());
+  const std::vector<std::string> gold = read_some_trees(flags.ref);
+  const std::vector<std::string> test = read_some_trees(flags.input);
+  if (gold.size() != test.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                "expected files of as many trees: " + shown_path(flags.input) + " has " +
+                    std::to_string(test.size()) + ", " + shown_path(flags.ref) + " has " +
+                    std::to_string(gold.size()),
+                "an empty line stands for a tree that is missing");
+  }
   const BracketScore score = brackets(gold, test, options);
   for (size_t i = 0; i < score.sentences.size(); ++i) {  // as EVALB says them
     const std::string& problem = score.sentences[i].problem;

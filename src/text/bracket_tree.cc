@@ -95,7 +95,35 @@ class Parser {
   BracketTree tree_;
 };
 
+bool is_indented(const std::string& line) { return !line.empty() && is_blank(line.front()); }
+
+bool is_open(const std::string& line) {
+  return std::count(line.begin(), line.end(), '(') > std::count(line.begin(), line.end(), ')');
+}
+
+// Whether trees are spread over lines: one is left open, and the next line is indented.
+bool has_long_trees(const std::vector<std::string>& lines) {
+  return std::adjacent_find(lines.begin(), lines.end(), [](const auto& line, const auto& next) {
+           return is_open(line) && is_indented(next);
+         }) != lines.end();
+}
+
 }  // namespace
+
+std::vector<std::string> read_trees(const std::string& path) {
+  std::vector<std::string> lines = read_lines(path);
+  if (!has_long_trees(lines)) return lines;
+  std::vector<std::string> trees;
+  for (std::string& line : lines) {
+    if (line.empty()) continue;
+    if (is_indented(line) && !trees.empty()) {
+      trees.back() += line;
+    } else {
+      trees.push_back(std::move(line));
+    }
+  }
+  return trees;
+}
 
 BracketTree parse_bracket_tree(std::string_view text, const BracketOptions& options) {
   return Parser(text, options).parse();

@@ -1,9 +1,15 @@
 #include "text/bracket_tree.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace heed {
 namespace {
+
+using testing::ElementsAre;
 
 TEST(BracketTree, ReadsWordsAndBrackets) {
   const BracketTree tree = parse_bracket_tree("(S (NP (DT the) (NN dog)) (VP (VB ran)))", {});
@@ -31,6 +37,19 @@ TEST(BracketTree, DeletesWordsByTheirTag) {
                          {.delete_label = {",", "-NONE-"}, .delete_label_for_length = {"-NONE-"}});
   EXPECT_EQ(tree.words.size(), 1u);
   EXPECT_EQ(tree.length, 2);
+}
+
+TEST(ReadTrees, OneALineOrAsTheTreebankHasThem) {
+  const std::string path = testing::TempDir() + "heed_bracket_tree_test.mrg";
+  const auto trees = [&path](const std::string& text) {
+    std::ofstream(path) << text;
+    return read_trees(path);
+  };
+  EXPECT_THAT(trees("(A a)\n\n (B b)\n"), ElementsAre("(A a)", "", " (B b)"));
+  EXPECT_THAT(trees("(A a\n(B b)\n"), ElementsAre("(A a", "(B b)"));  // damaged, and alone in it
+  EXPECT_THAT(trees("\n( (S\n    (A a)\n  (B b) ))\n\n( (S (C c)))\n"),
+              ElementsAre("( (S    (A a)  (B b) ))", "( (S (C c)))"));
+  std::filesystem::remove(path);
 }
 
 TEST(BracketTree, SaysWhatIsWrong) {
