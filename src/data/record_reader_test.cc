@@ -1,6 +1,7 @@
 #include "data/record_reader.h"
 
 #include "base/file_testing.h"
+#include "base/philox.h"
 
 namespace heed {
 namespace {
@@ -127,6 +128,50 @@ TEST_F(RecordReaderTest, GivesAWholeFileInPartsThatAddUp) {
   }
   EXPECT_TRUE(records[2].ends_document);
   EXPECT_EQ(records[3].first, "x\n");
+}
+
+TEST_F(RecordReaderTest, ABadLineOfAFileIsLostAlone) {
+  const auto records =
+      read({.files = {write("a", "one\ntw\xFFo\nthree\n")}, .unit = TextUnit::file},
+           Objective::causal_lm);
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_EQ(records[0].first, "one\n");
+  EXPECT_EQ(records[1].skip, Skip::invalid_utf8);
+  EXPECT_EQ(records[2].first, "three\n");
+  EXPECT_THAT(where_, ElementsAre("a:1", "a:2", "a:3"));
+}
+
+// Files from outside hold anything; every reader comes to their end.
+TEST_F(RecordReaderTest, SurvivesAnyBytes) {
+  const std::string alphabet("a1 \t\n\n\",:{}[]()-#.\\\0\xC3\xFF", 25);
+  const std::pair<CorpusFormat, Objective> kinds[] = {
+      {CorpusFormat::text, Objective::causal_lm},
+      {CorpusFormat::tsv, Objective::classification},
+      {CorpusFormat::csv, Objective::regression},
+      {CorpusFormat::jsonl, Objective::tagging},
+      {CorpusFormat::labelled, Objective::classification},
+      {CorpusFormat::conll, Objective::tagging},
+      {CorpusFormat::brackets, Objective::parsing},
+      {CorpusFormat::brackets, Objective::tagging}};
+  Random random({.seed = 17});
+  for (int round = 0; round < 60; ++round) {
+    std::string bytes;
+    for (uint64_t n = random.below(400); n > 0; --n) bytes += alphabet[random.below(25)];
+    const std::string file = write("a", bytes);
+    for (const auto& [format, objective] : kinds) {
+      for (const TextUnit unit : {TextUnit::line, TextUnit::paragraph, TextUnit::file}) {
+        if (unit != TextUnit::line && format != CorpusFormat::text) continue;
+        for (const Record& record :
+             read({.files = {file}, .format = format, .unit = unit}, objective)) {
+          ASSERT_EQ(record.words.size() == record.tags.size() || objective != Objective::tagging ||
+                        record.skip.has_value(),
+                    true);
+          if (record.skip) continue;
+          ASSERT_FALSE(record.first.empty() && record.words.empty()) << name_of(format);
+        }
+      }
+    }
+  }
 }
 
 TEST_F(RecordReaderTest, ReadsLabelledLines) {

@@ -81,10 +81,16 @@ class FileRecords final : public FilesReader {
         if (!more) return false;
         continue;
       }
-      if (record.file == nullptr) {
-        mark_place(record);
-      } else if (is_good_cut(record)) {
-        // The next part begins with the line that is kept.
+      const auto problem = problem_of(line_);
+      const bool ends_here = record.file != nullptr && (problem || is_good_cut(record));
+      if (ends_here) {  // the next part begins with the line that is kept
+        record.ends_document = false;
+        return true;
+      }
+      if (record.file == nullptr) mark_place(record);
+      if (problem) {  // a part of its own, so that no other line is lost with it
+        has_line_ = false;
+        record.skip = problem;
         record.ends_document = false;
         return true;
       }
@@ -94,17 +100,14 @@ class FileRecords final : public FilesReader {
 
  private:
   // Between two lines with text: there a tokenizer splits in any case, so that the parts' tokens
-  // are those of the whole.
+  // are those of the whole. Where there are no such lines, memory counts for more.
   bool is_good_cut(const Record& record) const {
-    return record.first.size() >= kPartBytes && !is_blank(line_) && !last_was_blank_;
+    if (record.first.size() < kPartBytes) return false;
+    return (!is_blank(line_) && !last_was_blank_) || record.first.size() >= 16 * kPartBytes;
   }
   void take_line(Record& record) {
     has_line_ = false;
     last_was_blank_ = is_blank(line_);
-    if (const auto problem = problem_of(line_)) {
-      record.skip = problem;
-      return;
-    }
     record.first += line_;
     record.first += '\n';
   }
