@@ -97,7 +97,9 @@ void PostProcessor::apply(const Encoding& first, const Encoding* second, bool sp
       append(*second, item.type, out);
     } else if (special_tokens) {
       out.ids.push_back(item.id);
-      out.offsets.emplace_back();
+      // An empty span where the text before it ended.
+      const int64_t at = out.offsets.empty() ? 0 : out.offsets.back().end;
+      out.offsets.push_back({at, at});
       out.types.push_back(item.type);
       out.is_special.push_back(1);
     }

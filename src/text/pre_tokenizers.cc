@@ -238,16 +238,20 @@ class SplitByRegex : public PreTokenizer {
       parts.clear();
       size_t at = 0;
       regex_.each_match(text, [&](size_t begin, size_t end) {
-        if (at < begin) parts.push_back({at, begin, invert_});
+        if (at < begin) parts.push_back({at, begin, is_delimiter(text.substr(at, begin - at))});
         parts.push_back({begin, end, !invert_});
         at = end;
       });
-      if (at < text.size()) parts.push_back({at, text.size(), invert_});
+      if (at < text.size()) parts.push_back({at, text.size(), is_delimiter(text.substr(at))});
       apply_behavior(behavior_, parts, emit);
     });
   }
 
  private:
+  // What no match covers is the delimiter if the pattern is inverted. Bytes that are not UTF-8
+  // match nothing and must not get lost by that.
+  bool is_delimiter(std::string_view between) const { return invert_ && is_utf8(between); }
+
   Regex regex_;
   Behavior behavior_;
   bool invert_;
