@@ -54,6 +54,11 @@ enum class Head {
   embedding,
 };
 
+// How weights start. xavier: the paper. normal: 0.02, BERT. gpt2: 0.02, less for what adds to the
+// residual stream. t5: one over the root of what a product sums over. by_family: xavier, normal and
+// gpt2 for encoder_decoder, encoder_only and decoder_only.
+enum class Initialisation { by_family, xavier, normal, gpt2, t5 };
+
 struct ModelConfig {
   Family family = Family::encoder_decoder;
 
@@ -135,6 +140,8 @@ struct ModelConfig {
   // As an input, the embedding of pad_id gets no gradient (PyTorch's padding_idx). It matters where
   // the decoder starts with that id.
   bool pad_frozen = false;
+
+  Initialisation initialisation = Initialisation::by_family;
 
   // Ids with a meaning; -1: there is none.
   int pad_id = -1;

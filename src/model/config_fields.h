@@ -103,6 +103,14 @@ inline constexpr std::array kEnumNames<Activation>{
     EnumName<Activation>{Activation::silu, "silu"},
     EnumName<Activation>{Activation::tanh, "tanh"}};
 
+template <>
+inline constexpr std::array kEnumNames<Initialisation>{
+    EnumName<Initialisation>{Initialisation::by_family, "by_family"},
+    EnumName<Initialisation>{Initialisation::xavier, "xavier"},
+    EnumName<Initialisation>{Initialisation::normal, "normal"},
+    EnumName<Initialisation>{Initialisation::gpt2, "gpt2"},
+    EnumName<Initialisation>{Initialisation::t5, "t5"}};
+
 template <class Config, class Visitor>
 void describe(Config& c, Visitor&& visit) {
   visit("family", c.family, "which stacks there are");
@@ -163,6 +171,7 @@ void describe(Config& c, Visitor&& visit) {
   visit("activation_dropout", c.activation_dropout, "inside the feed-forward layer");
   visit("embedding_dropout", c.embedding_dropout, "of the embeddings");
   visit("pad_frozen", c.pad_frozen, "pad_id's embedding gets no gradient as an input");
+  visit("initialisation", c.initialisation, "how weights start");
   visit("pad_id", c.pad_id, "id of padding; -1: none");
   visit("bos_id", c.bos_id, "id that begins a text; -1: none");
   visit("eos_id", c.eos_id, "id that ends a text; -1: none");

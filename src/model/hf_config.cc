@@ -301,6 +301,7 @@ ModelConfig canonical(ModelConfig c) {
 // The same model without what only acts in training.
 ModelConfig without_training(ModelConfig c) {
   c.pad_frozen = false;
+  c.initialisation = Initialisation::by_family;
   c.dropout = c.embedding_dropout = c.attention_dropout = c.activation_dropout = 0;
   return c;
 }

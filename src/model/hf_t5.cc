@@ -91,6 +91,7 @@ void t5_fields_with(HfFields& f, ModelConfig& c, bool tied_by_default) {
   f.always("output_bias", c.output_bias, false);
   f.always("logits_soft_cap", c.logits_soft_cap, 0);
   f.always("pooler", c.pooler, false);
+  if (f.reading()) c.initialisation = Initialisation::t5;
   f.id("pad_token_id", c.pad_id, 0);
   f.id("bos_token_id", c.bos_id, -1);
   f.id("eos_token_id", c.eos_id, 1);

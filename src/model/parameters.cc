@@ -15,7 +15,10 @@ constexpr float kSpread = 0.02f;
 // Adds a config's weights to a list, in the order in which a forward pass meets them.
 class Declaration {
  public:
-  explicit Declaration(const ModelConfig& config) : c_(config) {}
+  explicit Declaration(const ModelConfig& config)
+      : c_(config),
+        init_(config.initialisation == Initialisation::by_family ? by_family(config.family)
+                                                                 : config.initialisation) {}
 
   std::vector<ParameterSpec> list() && {
     embeddings();
@@ -32,13 +35,26 @@ class Declaration {
   }
 
  private:
-  // The paper and T5 lineage start from Xavier; the families around BERT and GPT from 0.02.
-  bool xavier() const { return c_.family == Family::encoder_decoder; }
+  static Initialisation by_family(Family family) {
+    switch (family) {
+      case Family::encoder_decoder:
+        return Initialisation::xavier;
+      case Family::encoder_only:
+        return Initialisation::normal;
+      case Family::decoder_only:
+        break;
+    }
+    return Initialisation::gpt2;
+  }
+
+  static float one_over_root(int64_t n) { return 1 / std::sqrt(static_cast<float>(n)); }
 
   void matrix(const std::string& name, int64_t out, int64_t in, std::vector<int64_t> parts = {},
               float shrink = 1) {
-    specs_.push_back({name, out, in, xavier() ? Init::xavier_uniform : Init::normal,
-                      kSpread * shrink, std::move(parts)});
+    ParameterSpec spec{name, out, in, Init::normal, kSpread * shrink, std::move(parts)};
+    if (init_ == Initialisation::xavier) spec.init = Init::xavier_uniform;
+    if (init_ == Initialisation::t5) spec.deviation = one_over_root(in);
+    specs_.push_back(std::move(spec));
   }
   void vector(const std::string& name, int64_t size, Init init = Init::zeros) {
     specs_.push_back({name, 1, size, init});
@@ -55,8 +71,23 @@ class Declaration {
   void table(const std::string& name, int64_t rows) {
     // With √width at the input, 1/√width here makes embeddings of unit variance.
     const bool scaled = c_.embedding_scale == EmbeddingScale::sqrt_width;
-    const float deviation = scaled ? 1 / std::sqrt(static_cast<float>(c_.width)) : kSpread;
+    float deviation = scaled ? one_over_root(c_.width) : kSpread;
+    if (init_ == Initialisation::t5) deviation = 1;
     specs_.push_back({name, rows, c_.width, Init::normal, deviation});
+  }
+  // T5's scores are not divided by √head_dim; its queries start that much smaller instead.
+  void shrink_queries(int head_dim) {
+    if (init_ != Initialisation::t5) return;
+    const auto found = std::find_if(specs_.rbegin(), specs_.rend(), [](const ParameterSpec& spec) {
+      return spec.name.ends_with(".weight");
+    });
+    const float shrunk = found->deviation * one_over_root(head_dim);
+    if (found->parts.empty()) {
+      found->deviation = shrunk;
+    } else {
+      found->deviations.assign(found->parts.size(), found->deviation);
+      found->deviations.front() = shrunk;
+    }
   }
 
   void embeddings() {
@@ -84,9 +115,11 @@ class Declaration {
         c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::qkv;
     if (cross) {
       linear(name + ".q", q, c_.width, bias);
+      shrink_queries(head_dim(heads));
       linear(name + ".kv", 2 * kv, c_.width, bias, {kv, kv});
     } else {
       linear(name + ".qkv", q + 2 * kv, c_.width, bias, {q, kv, kv});
+      shrink_queries(head_dim(heads));
     }
     const bool out_bias =
         c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::out;
@@ -100,10 +133,10 @@ class Declaration {
 
   void stack(const std::string& name, int layers, int heads, int64_t ffn, bool cross) {
     // GPT-2: what adds to the residual stream shrinks with the number of additions.
-    const bool gpt = c_.family == Family::decoder_only;
-    const float shrink = gpt ? 1 / std::sqrt(2.0f * static_cast<float>(layers)) : 1;
+    const float shrink = init_ == Initialisation::gpt2 ? one_over_root(2 * int64_t{layers}) : 1;
     if (c_.position == Position::t5_bias) {
-      specs_.push_back({name + ".t5_bias", c_.t5_buckets, heads, Init::normal, kSpread});
+      const float deviation = init_ == Initialisation::t5 ? one_over_root(c_.width) : kSpread;
+      specs_.push_back({name + ".t5_bias", c_.t5_buckets, heads, Init::normal, deviation});
     }
     for (int i = 0; i < layers; ++i) {
       const std::string layer = name + "." + std::to_string(i);
@@ -143,6 +176,7 @@ class Declaration {
       case Head::language_model:
         if (c_.tying == Tying::none || c_.tying == Tying::source_target) {
           matrix("output.weight", c_.output_vocabulary(), c_.width);
+          if (init_ == Initialisation::t5) specs_.back().deviation = 1;
         }
         if (c_.output_bias) vector("output.bias", c_.output_vocabulary());
         return;
@@ -162,6 +196,7 @@ class Declaration {
   int kv_heads(int heads) const { return c_.kv_heads ? c_.kv_heads : heads; }
 
   const ModelConfig& c_;
+  const Initialisation init_;
   std::vector<ParameterSpec> specs_;
 };
 
@@ -214,7 +249,9 @@ void Parameters::initialise(uint64_t seed) {
     Random random({.seed = seed, .site = stream_of(spec.name)});
     const std::vector<int64_t> whole{spec.rows};
     int64_t row = 0;
+    size_t part = 0;
     for (const int64_t rows : spec.parts.empty() ? whole : spec.parts) {
+      const float deviation = spec.deviations.empty() ? spec.deviation : spec.deviations[part++];
       const float bound = std::sqrt(6.0f / static_cast<float>(rows + spec.cols));
       for (int64_t k = row * spec.cols; k < (row + rows) * spec.cols; ++k) {
         switch (spec.init) {
@@ -225,7 +262,7 @@ void Parameters::initialise(uint64_t seed) {
             values[k] = 1;
             break;
           case Init::normal:
-            values[k] = spec.deviation * random.normal();
+            values[k] = deviation * random.normal();
             break;
           case Init::xavier_uniform:
             values[k] = bound * (2 * random.uniform() - 1);

@@ -29,8 +29,9 @@ struct ParameterSpec {
   int64_t rows = 0;
   int64_t cols = 0;
   Init init = Init::zeros;
-  float deviation = 0;           // of Init::normal
-  std::vector<int64_t> parts{};  // rows of each part of a stacked matrix; empty: one part
+  float deviation = 0;              // of Init::normal
+  std::vector<int64_t> parts{};     // rows of each part of a stacked matrix; empty: one part
+  std::vector<float> deviations{};  // of each part, where they differ
 
   int64_t size() const { return rows * cols; }
 };
