@@ -9,6 +9,7 @@ struct Variant {
   bool embedding_norm = false;
   Position position = Position::sinusoidal;
   SinusoidLayout layout = SinusoidLayout::half;
+  bool reorders = false;  // a file of the paper's layout is written in this one
   // The sizes that the class has when its config does not say.
   int64_t vocabulary = 50265, ffn = 4096;
   int layers = 12;
@@ -16,6 +17,22 @@ struct Variant {
   bool scale_embedding = false;
   int pad_id = 1, bos_id = 0, eos_id = 2, decoder_start_id = 2;
 };
+
+// The paper's Transformer is a Marian whose width is in another order: sine and cosine in turn, and
+// not all sines first. It is written in Marian's order (hf_tensor_map.h), which every reader of
+// Marian models understands; a key of Heed's own says that it goes back when Heed reads it.
+void reordered_layout(HfFields& f, ModelConfig& c) {
+  constexpr const char* kKey = "heed_sinusoid_layout";
+  if (!f.reading()) {
+    if (c.sinusoid_layout == SinusoidLayout::half_inclusive) return f.cannot("sinusoid_layout");
+    if (c.sinusoid_layout == SinusoidLayout::interleaved) f.write(kKey, "interleaved");
+    return;
+  }
+  f.value({kKey}, c.sinusoid_layout, SinusoidLayout::half);
+  if (c.sinusoid_layout == SinusoidLayout::half_inclusive) {
+    f.unsupported(kKey, "half_inclusive", "interleaved, half");
+  }
+}
 
 void common_fields(HfFields& f, ModelConfig& c, const Variant& v) {
   f.value({"vocab_size"}, c.vocabulary, v.vocabulary);
@@ -38,7 +55,11 @@ void common_fields(HfFields& f, ModelConfig& c, const Variant& v) {
   f.dropout("attention_dropout", {&c.attention_dropout}, 0);
   f.dropout("activation_dropout", {&c.activation_dropout}, 0);
   f.always("position", c.position, v.position);
-  if (v.position == Position::sinusoidal) f.always("sinusoid_layout", c.sinusoid_layout, v.layout);
+  if (v.reorders) {
+    reordered_layout(f, c);
+  } else if (v.position == Position::sinusoidal) {
+    f.always("sinusoid_layout", c.sinusoid_layout, v.layout);
+  }
   f.always("norm", c.norm, NormKind::layer_norm);
   f.always("norm_place", c.norm_place, v.norm_place);
   f.always("norm_bias", c.norm_bias, true);
@@ -79,9 +100,13 @@ void shared_embeddings(HfFields& f, ModelConfig& c) {
 }
 
 void marian_fields(HfFields& f, ModelConfig& c) {
-  common_fields(
-      f, c,
-      {.vocabulary = 58101, .pad_id = 58100, .bos_id = -1, .eos_id = 0, .decoder_start_id = 58100});
+  common_fields(f, c,
+                {.reorders = true,
+                 .vocabulary = 58101,
+                 .pad_id = 58100,
+                 .bos_id = -1,
+                 .eos_id = 0,
+                 .decoder_start_id = 58100});
   f.always("position_offset", c.position_offset, 0);
   int64_t target = c.output_vocabulary();
   f.size({"decoder_vocab_size"}, target, c.vocabulary);

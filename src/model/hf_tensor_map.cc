@@ -54,6 +54,18 @@ std::vector<int64_t> part_sizes(const ParameterSpec& spec,
   return stacked->parts;
 }
 
+// Whether a weight reads the residual stream (its columns), writes it (its rows), or neither.
+HfReordered width_side(const std::string& name) {
+  for (const char* reads :
+       {".tokens", ".qkv.weight", ".q.weight", ".kv.weight", ".in.weight", "output.weight"}) {
+    if (name.ends_with(reads)) return HfReordered::cols;
+  }
+  for (const char* writes : {".out.weight", ".out.bias", ".gamma", ".beta"}) {
+    if (name.ends_with(writes)) return HfReordered::rows;
+  }
+  return HfReordered::no;
+}
+
 std::vector<HfTensorRule> heed_rules(const ModelConfig& config) {
   std::vector<HfTensorRule> rules;
   for (const ParameterSpec& spec : declare(config)) {
@@ -110,6 +122,10 @@ std::vector<HfTensorRule> hf_tensor_rules(const HfConfig& hf) {
                       .optional = row.optional,
                       .other_names = row.other_names,
                       .prefix = row.in_head ? "" : a.prefix};
+    // Sines come first in every Hugging Face architecture.
+    if (c.position == Position::sinusoidal && c.sinusoid_layout == SinusoidLayout::interleaved) {
+      rule.reordered = width_side(spec.name);
+    }
     for (const std::string& part : row.parts) rule.parts.push_back(in_layer(part, name.layer));
     for (const int64_t size : part_sizes(spec, by_name, row.parts.size())) {
       rule.shapes.push_back(shape_in_file(spec, size, row.layout));

@@ -9,6 +9,11 @@
 
 namespace heed {
 
+// Which side of a matrix is the model's width, where the file has it in another order. The paper's
+// sinusoids (sine, cosine, sine, …) impose theirs on everything that meets the residual stream;
+// Marian's files have all sines first.
+enum class HfReordered { no, rows, cols };
+
 // One weight and the tensors it is made of.
 struct HfTensorRule {
   std::string heed;  // empty: a table that follows from the config
@@ -18,6 +23,7 @@ struct HfTensorRule {
   bool optional = false;
   std::vector<std::string> other_names{};
   std::string prefix{};  // of the base model's tensors
+  HfReordered reordered = HfReordered::no;
 
   // A model without a head is the base model, whose tensors have no prefix.
   std::string written_prefix(const HfConfig& hf) const {

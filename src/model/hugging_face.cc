@@ -147,41 +147,46 @@ class Matcher {
   std::vector<std::string> missing_, misshapen_;
 };
 
-// The matrix of a rule that does not lie in the file as it does here.
-struct Rearranged {
-  HfLayout layout;
-  int64_t rows, cols;  // here; a vector is one column
-  int64_t heads = 0;   // per_head
-
-  // copy(here, there, count): positions of runs of elements that stay together.
-  template <class Copy>
-  void each_run(const Copy& copy) const {
-    if (layout == HfLayout::transposed) {
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t c = 0; c < cols; ++c) copy(r * cols + c, c * rows + r, 1);
-      }
-      return;
-    }
-    const int64_t head_dim = rows / (3 * heads), run = head_dim * cols;
-    for (int64_t part = 0; part < 3; ++part) {
-      for (int64_t head = 0; head < heads; ++head) {
-        copy((part * heads + head) * run, (head * 3 + part) * run, run);
-      }
-    }
+// A weight that does not lie in the file as it does here.
+class Rearranged {
+ public:
+  Rearranged(const HfTensorRule& rule, const ModelConfig& c)
+      : layout_(rule.layout),
+        reordered_(rule.reordered),
+        width_(c.width),
+        heads_(c.decoder_heads ? c.decoder_heads : c.heads) {
+    const std::vector<int64_t>& shape = rule.shapes.front();
+    cols_ = shape.size() > 1 ? shape[1] : 1;  // a vector is one column
+    rows_ = 0;
+    for (const auto& part : rule.shapes) rows_ += part.front();
   }
+
+  static bool is_needed(const HfTensorRule& rule) {
+    return rule.layout == HfLayout::transposed || rule.layout == HfLayout::per_head ||
+           rule.reordered != HfReordered::no;
+  }
+
+  // Where the element at this place of the file is here.
+  int64_t here(int64_t there) const {
+    const int64_t row = there / cols_, col = there % cols_;
+    if (layout_ == HfLayout::transposed) return col * rows_ + row;
+    if (layout_ == HfLayout::per_head) {
+      const int64_t head_dim = rows_ / (3 * heads_);
+      const int64_t head = row / (3 * head_dim), part = row / head_dim % 3;
+      return ((part * heads_ + head) * head_dim + row % head_dim) * cols_ + col;
+    }
+    if (reordered_ == HfReordered::rows) return in_turn(row) * cols_ + col;
+    return row * cols_ + in_turn(col);
+  }
+
+ private:
+  // From all sines, then all cosines, to sine and cosine in turn.
+  int64_t in_turn(int64_t i) const { return 2 * i < width_ ? 2 * i : 2 * i - width_ + 1; }
+
+  HfLayout layout_;
+  HfReordered reordered_;
+  int64_t width_, heads_, rows_ = 0, cols_ = 0;  // rows and columns in the file
 };
-
-bool is_rearranged(HfLayout layout) {
-  return layout == HfLayout::transposed || layout == HfLayout::per_head;
-}
-
-Rearranged rearranged(const HfTensorRule& rule, const ModelConfig& c) {
-  const std::vector<int64_t>& shape = rule.shapes.front();
-  const int64_t cols = shape.size() > 1 ? shape[1] : 1;
-  const int heads = c.decoder_heads ? c.decoder_heads : c.heads;
-  if (rule.layout == HfLayout::transposed) return {rule.layout, cols, shape[0]};
-  return {rule.layout, shape[0], cols, heads};
-}
 
 void check_numbers(std::span<const float> values, const HfTensorRule& rule,
                    const std::string& where) {
@@ -203,17 +208,18 @@ void check_sinusoids(const Match& match, const ModelConfig& c, const std::string
   }
 }
 
-// Copies a tensor piece by piece and gives the pieces' pages back, or a model would be in memory
-// twice while it loads.
-void copy_and_drop(const TensorView& tensor, const TensorFile& file, float* out) {
-  constexpr int64_t kPiece = int64_t{1} << 21;
+// Calls use(piece, at) for the elements of a tensor, from its first on, and gives the pages of what
+// was used back, or a model would be in memory twice while it loads.
+template <class Use>
+void each_piece(const TensorView& tensor, const TensorFile& file, const Use& use) {
+  constexpr int64_t kPiece = int64_t{1} << 20;
   const int64_t count = tensor.element_count();
   const size_t size = count > 0 ? tensor.bytes.size() / static_cast<size_t>(count) : 0;
   for (int64_t at = 0; at < count; at += kPiece) {
     const int64_t piece = std::min(kPiece, count - at);
     const auto bytes =
         tensor.bytes.subspan(static_cast<size_t>(at) * size, static_cast<size_t>(piece) * size);
-    copy_as_f32({tensor.name, tensor.dtype, {piece}, bytes}, out + at);
+    use(TensorView{tensor.name, tensor.dtype, {piece}, bytes}, at);
     file.drop_pages();
   }
 }
@@ -223,20 +229,22 @@ void load(const Match& match, const ModelConfig& c, const TensorFile& file, Para
   const HfTensorRule& rule = *match.rule;
   if (rule.layout == HfLayout::sinusoids) return check_sinusoids(match, c, where);
   const std::span<float> values = parameters.values(rule.heed);
-  if (is_rearranged(rule.layout)) {
-    std::vector<float> there(values.size());
-    copy_and_drop(*match.parts.front(), file, there.data());
-    rearranged(rule, c).each_run([&](int64_t to, int64_t from, int64_t count) {
-      std::copy_n(there.data() + from, count, values.data() + to);
+  const bool is_rearranged = Rearranged::is_needed(rule);
+  const Rearranged order(rule, c);
+  std::vector<float> numbers;
+  int64_t first = 0;
+  for (const TensorView* part : match.parts) {
+    each_piece(*part, file, [&](const TensorView& piece, int64_t at) {
+      if (!is_rearranged) return copy_as_f32(piece, values.data() + first + at);
+      numbers.resize(static_cast<size_t>(piece.element_count()));
+      copy_as_f32(piece, numbers.data());
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        values[static_cast<size_t>(order.here(first + at + static_cast<int64_t>(i)))] = numbers[i];
+      }
     });
-  } else {
-    int64_t at = 0;
-    for (const TensorView* part : match.parts) {
-      copy_and_drop(*part, file, values.data() + at);
-      at += part->element_count();
-    }
-    HEED_CHECK(at == static_cast<int64_t>(values.size()), "parts of " + rule.heed);
+    first += part->element_count();
   }
+  HEED_CHECK(first == static_cast<int64_t>(values.size()), "parts of " + rule.heed);
   check_numbers(values, rule, where);
 }
 
@@ -246,20 +254,20 @@ class Collector {
   Collector(const HfConfig& hf, DType dtype) : hf_(hf), dtype_(dtype) {}
 
   void add(const HfTensorRule& rule, std::span<const float> values) {
-    if (!is_rearranged(rule.layout)) {
-      int64_t at = 0;
-      for (size_t i = 0; i < rule.parts.size(); ++i) {
-        const int64_t size = checked_element_count(rule.shapes[i]).value();
-        add_part(rule, i, values.subspan(static_cast<size_t>(at), static_cast<size_t>(size)));
-        at += size;
+    if (Rearranged::is_needed(rule)) {
+      const Rearranged order(rule, hf_.config);
+      const std::span<float> there{own(values.size()), values.size()};
+      for (size_t i = 0; i < there.size(); ++i) {
+        there[i] = values[static_cast<size_t>(order.here(static_cast<int64_t>(i)))];
       }
-      return;
+      values = there;
     }
-    float* there = own(values.size());
-    rearranged(rule, hf_.config).each_run([&](int64_t from, int64_t to, int64_t count) {
-      std::copy_n(values.data() + from, count, there + to);
-    });
-    add_part(rule, 0, {there, values.size()});
+    size_t at = 0;
+    for (size_t i = 0; i < rule.parts.size(); ++i) {
+      const auto size = static_cast<size_t>(checked_element_count(rule.shapes[i]).value());
+      add_part(rule, i, values.subspan(at, size));
+      at += size;
+    }
   }
 
   void add_table(const HfTensorRule& rule) {
