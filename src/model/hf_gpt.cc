@@ -1,4 +1,4 @@
-// Decoders with layer norms: gpt2, gpt_neo, bloom, gpt_neox.
+// Decoders with layer norms: gpt2, gpt_neo, bloom, gpt_neox, opt.
 #include <algorithm>
 
 #include "model/hf_architectures.h"
@@ -6,16 +6,13 @@
 namespace heed {
 namespace {
 
-// Decoders with a layer norm before each sub-layer and one at the end.
-void decoder_basics(HfFields& f, ModelConfig& c) {
+// What all decoders with layer norms have in common.
+void layer_norm_decoder(HfFields& f, ModelConfig& c) {
   f.always("encoder_layers", c.encoder_layers, 0);
   f.always("norm", c.norm, NormKind::layer_norm);
-  f.always("norm_place", c.norm_place, NormPlace::pre);
   f.always("norm_bias", c.norm_bias, true);
-  f.always("final_norm", c.final_norm, true);
   f.always("attention_soft_cap", c.attention_soft_cap, 0);
   f.always("ffn_kind", c.ffn_kind, FfnKind::plain);
-  f.always("ffn_bias", c.ffn_bias, true);
   f.always("embedding_scale", c.embedding_scale, EmbeddingScale::none);
   f.always("token_types", c.token_types, 0);
   f.always("output_bias", c.output_bias, false);
@@ -29,10 +26,18 @@ void decoder_basics(HfFields& f, ModelConfig& c) {
   f.expect("add_cross_attention", false);
 }
 
-// GPT-2 and GPT-Neo: learned positions, no norm of the embeddings.
-void learned_positions(HfFields& f, ModelConfig& c) {
+// Those with a norm before each sub-layer, one at the end, and biases.
+void decoder_basics(HfFields& f, ModelConfig& c) {
+  layer_norm_decoder(f, c);
+  f.always("norm_place", c.norm_place, NormPlace::pre);
+  f.always("final_norm", c.final_norm, true);
+  f.always("ffn_bias", c.ffn_bias, true);
+}
+
+// GPT-2, GPT-Neo and OPT: learned positions, no norm of the embeddings.
+void learned_positions(HfFields& f, ModelConfig& c, int offset = 0) {
   f.always("position", c.position, Position::learned);
-  f.always("position_offset", c.position_offset, 0);
+  f.always("position_offset", c.position_offset, offset);
   f.always("embedding_norm", c.embedding_norm, false);
   f.always("residual", c.residual, Residual::sequential);
   f.choice("tie_word_embeddings", c.tying, Tying::all, Tying::none, true);
@@ -238,6 +243,53 @@ void gpt_neox_names(HfNames& n, const ModelConfig&) {
   n.tensor("output.weight", "embed_out.weight");
 }
 
+// OPT (Zhang et al. 2022): GPT-2 out of fairseq's parts. Positions begin in row 2 of their table.
+void opt_fields(HfFields& f, ModelConfig& c) {
+  layer_norm_decoder(f, c);
+  learned_positions(f, c, 2);
+  f.value({"vocab_size"}, c.vocabulary, 50272);
+  f.value({"hidden_size"}, c.width, 768);
+  f.value({"num_hidden_layers"}, c.decoder_layers, 12);
+  f.value({"num_attention_heads"}, c.heads, 12);
+  f.value({"ffn_dim"}, c.ffn, 3072);
+  f.value({"max_position_embeddings"}, c.max_positions, 2048);
+  f.value({"activation_function"}, c.activation, Activation::relu);
+  f.dropout("dropout", {&c.dropout}, 0.1f);
+  f.dropout("attention_dropout", {&c.attention_dropout}, 0);
+  if (f.reading()) c.embedding_dropout = 0;
+  f.choice("do_layer_norm_before", c.norm_place, NormPlace::pre, NormPlace::post, true);
+  // The final norm belongs to the norms before; the first checkpoints lack it.
+  bool is_removed = c.norm_place == NormPlace::pre && !c.final_norm;
+  f.value({"_remove_final_layer_norm"}, is_removed, false);
+  f.always("final_norm", c.final_norm, c.norm_place == NormPlace::pre && !is_removed);
+  f.choice("enable_bias", c.attention_bias, AttentionBias::all, AttentionBias::none, true);
+  f.always("ffn_bias", c.ffn_bias, c.attention_bias == AttentionBias::all);
+  f.expect("word_embed_proj_dim", c.width);
+  f.expect("layer_norm_elementwise_affine", true);
+  f.always("norm_eps", c.norm_eps, 1e-5f);
+  f.always("attention", c.attention, AttentionSpan::full);
+  f.always("attention_scale", c.attention_scale, 0);
+  f.id("bos_token_id", c.bos_id, 2);
+  f.id("eos_token_id", c.eos_id, 2);
+  if (!f.reading()) f.write("word_embed_proj_dim", c.width);
+}
+
+void opt_names(HfNames& n, const ModelConfig&) {
+  n.tensor("embedding.tokens", "decoder.embed_tokens.weight");
+  n.tensor("embedding.positions", "decoder.embed_positions.weight");
+  const std::string heed = "decoder.{i}.", layer = "decoder.layers.{i}.";
+  const std::string self = layer + "self_attn.";
+  n.norm(heed + "self.norm", layer + "self_attn_layer_norm");
+  n.linear(heed + "self.qkv", {self + "q_proj", self + "k_proj", self + "v_proj"});
+  n.linear(heed + "self.out", {self + "out_proj"});
+  n.norm(heed + "ffn.norm", layer + "final_layer_norm");
+  n.linear(heed + "ffn.in", {layer + "fc1"});
+  n.linear(heed + "ffn.out", {layer + "fc2"});
+  n.norm("decoder.norm", "decoder.final_layer_norm");
+  n.begin_head();
+  n.tensor("output.weight", "lm_head.weight");
+}
+
 std::vector<HfClass> decoder_classes(const char* with_head, const char* model) {
   return {{with_head, Head::language_model, Family::decoder_only},
           {model, Head::none, Family::decoder_only}};
@@ -281,6 +333,13 @@ std::vector<HfArchitecture> hf_gpt_family() {
        gpt_neox_names,
        {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq", "embed_out.weight"},
        {"classifier_dropout"}});
+  family.push_back({"opt",
+                    "model.",
+                    decoder_classes("OPTForCausalLM", "OPTModel"),
+                    opt_fields,
+                    opt_names,
+                    {"lm_head.weight"},
+                    {"activation_dropout", "layerdrop", "init_std"}});
   return family;
 }
 

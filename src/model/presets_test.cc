@@ -29,6 +29,7 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
       {"distilbert", 67.0},
       {"gpt2", 124.4},
       {"gpt2-medium", 354.8},
+      {"opt-125m", 125.2},
       {"t5-small", 60.5},
       {"t5-v1.1-small", 77.0},
       {"mt5-small", 300.2},

@@ -231,6 +231,38 @@ def gpt_neox(c, w):
     return linear(norm(x, "gpt_neox.final_layer_norm"), w["embed_out.weight"])
 
 
+def opt(c, w):
+    heads, width = c["num_attention_heads"], c["hidden_size"]
+    before = c["do_layer_norm_before"]
+    activation = {"relu": relu, "gelu": gelu}[c["activation_function"]]
+
+    def norm(x, name):
+        return layer_norm(x, w[name + ".weight"], w[name + ".bias"], 1e-5)
+
+    def project(x, name):
+        return linear(x, w[name + ".weight"], w.get(name + ".bias"))
+
+    def branch(x, name, function):
+        return add(x, function(norm(x, name))) if before else norm(add(x, function(x)), name)
+
+    tokens, positions = w["model.decoder.embed_tokens.weight"], w["model.decoder.embed_positions.weight"]
+    x = [[a + b for a, b in zip(tokens[t], positions[p + 2])] for p, t in enumerate(SEQUENCE)]
+    for i in range(c["num_hidden_layers"]):
+        layer = f"model.decoder.layers.{i}."
+
+        def attend(h):
+            q, k, v = (project(h, layer + f"self_attn.{name}_proj") for name in "qkv")
+            h = attention(q, k, v, heads, heads, (width // heads) ** -0.5, causal())
+            return project(h, layer + "self_attn.out_proj")
+
+        def feed(h):
+            return project(apply(activation, project(h, layer + "fc1")), layer + "fc2")
+
+        x = branch(x, layer + "self_attn_layer_norm", attend)
+        x = branch(x, layer + "final_layer_norm", feed)
+    return linear(norm(x, "model.decoder.final_layer_norm") if before else x, tokens)
+
+
 def pre_norm_seq2seq(c, w):
     """pegasus and m2m_100."""
     width, embedding = c["d_model"], w["model.shared.weight"]
@@ -287,6 +319,7 @@ MODELS = {
     "qwen2": llama_like,
     "gemma2": llama_like,
     "gpt_neox": gpt_neox,
+    "opt": opt,
     "pegasus": pre_norm_seq2seq,
     "m2m_100": pre_norm_seq2seq,
 }
