@@ -120,6 +120,10 @@ void check_head(const ModelConfig& c, Problems& p) {
   p.unless(c.target_vocabulary == 0 || c.target_vocabulary == c.vocabulary ||
                c.tying == Tying::none || c.tying == Tying::target_output,
            "source and target share a matrix, but vocabulary and target_vocabulary differ");
+  // A cap is made by the output layer's own tanh, which comes after its bias.
+  p.unless(c.logits_soft_cap == 0 || !c.output_bias,
+           "logits_soft_cap is for logits without output_bias");
+  p.unless(c.logits_soft_cap >= 0, "logits_soft_cap must not be negative");
   for (const auto& [name, value] : {std::pair{"dropout", c.dropout},
                                     {"attention_dropout", c.attention_dropout},
                                     {"activation_dropout", c.activation_dropout},
@@ -161,7 +165,7 @@ std::string to_json(const ModelConfig& config) {
 
 ModelConfig config_from_json(const std::string& text, const ModelConfig& defaults,
                              const std::string& where) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_object(text);
   if (!json.is_object()) {
     throw Error(ErrorCode::corrupt_file, where + ": not a JSON object", "check the file's syntax");
   }

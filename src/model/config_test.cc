@@ -62,11 +62,15 @@ TEST(ModelConfig, ValidateFindsEveryProblemAtOnce) {
   config.dropout = 1;
   config.head = Head::classifier;
   config.windows = {4};
+  config.norm_offset = 1;
+  config.logits_soft_cap = 30, config.output_bias = true;
   const auto problems = validate(config);
   EXPECT_THAT(problems, testing::Contains(HasSubstr("width 30 is not a multiple of heads 4")));
   EXPECT_THAT(problems, testing::Contains(HasSubstr("dropout is 1")));
   EXPECT_THAT(problems, testing::Contains(HasSubstr("needs labels")));
   EXPECT_THAT(problems, testing::Contains(HasSubstr("windows are given")));
+  EXPECT_THAT(problems, testing::Contains(HasSubstr("norm_offset is for rms_norm")));
+  EXPECT_THAT(problems, testing::Contains(HasSubstr("logits_soft_cap is for logits without")));
   EXPECT_THROW(check(config, "test"), Error);
 }
 

@@ -42,6 +42,11 @@ const std::vector<std::string>& ignored_everywhere() {
       "tie_word_embeddings",
       "tie_encoder_decoder",
       "finetuning_task",
+      "is_composition",
+      "use_return_dict",
+      "xla_device",
+      "output_past",
+      "_num_labels",
       "id2label",
       "label2id",
       "num_labels",
@@ -53,6 +58,9 @@ const std::vector<std::string>& ignored_everywhere() {
       "eos_token_id",
       "pad_token_id",
       "sep_token_id",
+      "cls_token_id",
+      "mask_token_id",
+      "unk_token_id",
       "decoder_start_token_id",
       // generation
       "max_length",
@@ -79,6 +87,8 @@ const std::vector<std::string>& ignored_everywhere() {
       "forced_eos_token_id",
       "remove_invalid_values",
       "exponential_decay_length_penalty",
+      "renormalize_logits",
+      "low_memory",
       "suppress_tokens",
       "begin_suppress_tokens",
   };
@@ -145,14 +155,6 @@ void label_fields(HfFields& f, ModelConfig& c) {
     f.unsupported("problem_type", *type, "regression, single_label_classification");
   }
   if (is_said ? *type == "regression" : labels == 1) c.head = Head::regression;
-}
-
-Json parse_object(const std::string& text, const std::string& where) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    throw Error(ErrorCode::corrupt_file, where + ": not a JSON object", "check the file's syntax");
-  }
-  return json;
 }
 
 const HfArchitecture* find_architecture(const std::string& model_type) {
@@ -238,6 +240,9 @@ HfConfig read_with(const HfArchitecture& a, const Json& json, const std::string&
   for (const char* key : {"id2label", "label2id", "problem_type"}) {
     if (json.contains(key)) others[key] = json.at(key);
   }
+  // Heed takes the first of several; whoever reads the file next may want them all.
+  const auto ends = json.find("eos_token_id");
+  if (ends != json.end() && ends->is_array()) others["eos_token_id"] = *ends;
   for (const char* key : {"model_type", "architectures", "torch_dtype", "dtype"}) others.erase(key);
   hf.other_fields = others.dump();
   check(hf.config, where);
@@ -332,7 +337,10 @@ std::vector<std::string> hf_model_types() {
 
 HfConfig hf_read_config(const std::string& text, const std::string& where,
                         const TensorFile& tensors) {
-  const Json json = parse_object(text, where);
+  const Json json = parse_object(text);
+  if (!json.is_object()) {
+    throw Error(ErrorCode::corrupt_file, where + ": not a JSON object", "check the file's syntax");
+  }
   const auto type = json.find("model_type");
   const std::string model_type =
       type != json.end() && type->is_string() ? type->get<std::string>() : "";
@@ -381,7 +389,9 @@ std::string hf_write_config(const HfConfig& hf, DType dtype) {
     const Json others = Json::parse(hf.other_fields);
     for (const auto& [key, value] : others.items()) {
       const bool is_names = key == "id2label" || key == "label2id";
-      if (is_names || !json.contains(key)) json[key] = value;
+      const bool is_longer =
+          value.is_array() && !value.empty() && json.contains(key) && value.front() == json[key];
+      if (is_names || is_longer || !json.contains(key)) json[key] = value;
     }
   } else {
     json = {{"model_type", "heed"}, {"architectures", Json::array({"HeedModel"})}};

@@ -8,7 +8,7 @@ namespace {
 
 // feed_forward_proj is "relu", "gated-gelu", …; dense_act_fn and is_gated_act, where they are
 // present, have the last word.
-void t5_feed_forward(HfFields& f, ModelConfig& c) {
+void t5_feed_forward(HfFields& f, ModelConfig& c, const std::string& fallback) {
   const bool is_gated = c.ffn_kind == FfnKind::gated;
   if (!f.reading()) {
     HfFields act;
@@ -22,7 +22,7 @@ void t5_feed_forward(HfFields& f, ModelConfig& c) {
     return;
   }
   const Json* found = f.find("feed_forward_proj");
-  std::string projection = "relu";
+  std::string projection = fallback;
   if (found && !found->is_null()) {
     if (!found->is_string()) return f.unsupported("feed_forward_proj", *found, "a text");
     projection = found->get<std::string>();
@@ -38,16 +38,24 @@ void t5_feed_forward(HfFields& f, ModelConfig& c) {
   f.choice("is_gated_act", c.ffn_kind, FfnKind::gated, FfnKind::plain, gated_name);
 }
 
-void t5_fields_with(HfFields& f, ModelConfig& c, bool tied_by_default) {
-  f.value({"vocab_size"}, c.vocabulary, 32128);
+// What a class has when its config does not say.
+struct Defaults {
+  int64_t vocabulary, ffn;
+  int layers, heads;
+  const char* projection;
+  bool tied;
+};
+
+void t5_fields_with(HfFields& f, ModelConfig& c, const Defaults& d) {
+  f.value({"vocab_size"}, c.vocabulary, d.vocabulary);
   f.value({"d_model"}, c.width, 512);
-  f.value({"num_layers"}, c.encoder_layers, 6);
-  f.value({"num_heads"}, c.heads, 8);
+  f.value({"num_layers"}, c.encoder_layers, d.layers);
+  f.value({"num_heads"}, c.heads, d.heads);
   int head_dim = c.head_dim;
   if (head_dim == 0 && c.heads > 0) head_dim = static_cast<int>(c.width / c.heads);
   f.size({"d_kv"}, head_dim, 64);
   if (f.reading()) c.head_dim = head_dim;
-  f.value({"d_ff"}, c.ffn, 2048);
+  f.value({"d_ff"}, c.ffn, d.ffn);
   if (c.family == Family::encoder_decoder) {
     f.value({"num_decoder_layers"}, c.decoder_layers, c.encoder_layers);
   } else {
@@ -60,9 +68,9 @@ void t5_fields_with(HfFields& f, ModelConfig& c, bool tied_by_default) {
   f.value({"n_positions"}, c.max_positions, 512);
   f.dropout("dropout_rate",
             {&c.dropout, &c.embedding_dropout, &c.attention_dropout, &c.activation_dropout}, 0.1f);
-  t5_feed_forward(f, c);
+  t5_feed_forward(f, c, d.projection);
   if (c.family == Family::encoder_decoder) {
-    f.choice("tie_word_embeddings", c.tying, Tying::all, Tying::source_target, tied_by_default);
+    f.choice("tie_word_embeddings", c.tying, Tying::all, Tying::source_target, d.tied);
   } else {
     f.find("tie_word_embeddings");
   }
@@ -99,8 +107,12 @@ void t5_fields_with(HfFields& f, ModelConfig& c, bool tied_by_default) {
   f.id("decoder_start_token_id", c.decoder_start_id, c.pad_id);
 }
 
-void t5_fields(HfFields& f, ModelConfig& c) { t5_fields_with(f, c, true); }
-void mt5_fields(HfFields& f, ModelConfig& c) { t5_fields_with(f, c, false); }
+void t5_fields(HfFields& f, ModelConfig& c) {
+  t5_fields_with(f, c, {32128, 2048, 6, 8, "relu", /*tied=*/true});
+}
+void mt5_fields(HfFields& f, ModelConfig& c) {
+  t5_fields_with(f, c, {250112, 1024, 8, 6, "gated-gelu", /*tied=*/false});
+}
 
 void t5_stack(HfNames& n, const std::string& side, bool is_gated) {
   const std::string heed = side + ".{i}.", block = side + ".block.{i}.layer.";
