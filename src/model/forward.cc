@@ -22,6 +22,7 @@ struct Inputs {
   Ids sequences;  // or sources
   Ids decoder_inputs, token_types, global_tokens;
   std::vector<int32_t> labels;
+  std::vector<float> values;  // the labels of a regression
   bool has_labels = false;
 };
 
@@ -50,11 +51,33 @@ std::vector<int32_t> end_to_end(const Ids& ids) {
   return all;
 }
 
+// One number for each sequence, or a list of them.
+std::vector<float> read_numbers(const Json& json, const std::string& where) {
+  std::vector<float> values;
+  const auto add = [&](const Json& number) {
+    if (!number.is_number()) {
+      throw Error(ErrorCode::invalid_argument,
+                  where + ": the labels of a regression are no numbers",
+                  "for example \"labels\": [0.5, -1]");
+    }
+    values.push_back(number.get<float>());
+  };
+  for (const Json& entry : json) {
+    if (!entry.is_array()) add(entry);
+    for (size_t i = 0; entry.is_array() && i < entry.size(); ++i) add(entry[i]);
+  }
+  return values;
+}
+
 // The labels as given; without any, those that a decoder-only model trains on: the next tokens.
 void read_labels(const Json& json, const ModelConfig& config, const std::string& where,
                  Inputs& inputs) {
   if (const auto found = json.find("labels"); found != json.end()) {
     inputs.has_labels = true;
+    if (config.head == Head::regression) {
+      inputs.values = read_numbers(*found, where);
+      return;
+    }
     const bool one_each = found->is_array() && !found->empty() && !found->front().is_array();
     inputs.labels = one_each ? read_ids({{"labels", Json::array({*found})}}, "labels", where).at(0)
                              : end_to_end(read_ids(json, "labels", where));
@@ -122,6 +145,7 @@ class ForwardRun {
         target_(inputs.decoder_inputs),
         source_batch_(source_.batch()),
         target_batch_(target_.batch()) {
+    global_ = default_global_tokens(model.config(), source_batch_);
     if (inputs.global_tokens.empty()) return;
     std::vector<int32_t> rows;
     for (size_t s = 0; s < std::min(inputs.global_tokens.size(), inputs.sequences.size()); ++s) {
@@ -168,6 +192,7 @@ class ForwardRun {
     const Head head = model_.config().head;
     const bool by_token = head == Head::language_model || head == Head::masked_lm;
     const Var scores = by_token ? hidden : t.classify(ctx, hidden, source_batch_);
+    if (head == Head::regression) return regression_loss(ctx, scores);
     if (static_cast<int64_t>(inputs_.labels.size()) != scores.rows()) {
       throw Error(ErrorCode::invalid_argument,
                   "there are " + std::to_string(inputs_.labels.size()) + " labels for " +
@@ -187,6 +212,20 @@ class ForwardRun {
   const std::map<std::string, Kept>& kept() const { return kept_; }
 
  private:
+  // The mean over all numbers, as transformers takes it.
+  double regression_loss(Ctx& ctx, Var scores) {
+    if (static_cast<int64_t>(inputs_.values.size()) != scores.value.size()) {
+      throw Error(ErrorCode::invalid_argument,
+                  "there are " + std::to_string(inputs_.values.size()) + " labels for " +
+                      std::to_string(scores.value.size()) + " answers",
+                  "give a number for each answer");
+    }
+    const ConstMat wanted(inputs_.values.data(), scores.rows(), scores.cols());
+    const LossSum sum = squared_error(ctx, scores, wanted, 1 / static_cast<float>(scores.rows()));
+    if (ctx.tape) ctx.tape->backward(ctx);
+    return sum.sum / static_cast<double>(scores.rows());
+  }
+
   Var run(Ctx& ctx, bool maps) {
     encoder_maps_.clear(), decoder_maps_.clear();
     AttentionMaps* encoder_maps = maps ? &encoder_maps_ : nullptr;

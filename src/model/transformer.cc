@@ -67,6 +67,14 @@ GlobalTokens::GlobalTokens(const Batch& batch, std::span<const int32_t> marked_r
   }
 }
 
+std::optional<GlobalTokens> default_global_tokens(const ModelConfig& config, const Batch& batch) {
+  const bool classifies = config.head == Head::classifier || config.head == Head::regression;
+  if (config.attention != AttentionSpan::longformer || !classifies || batch.offsets.empty()) {
+    return std::nullopt;
+  }
+  return GlobalTokens(batch, batch.offsets.first(batch.offsets.size() - 1));
+}
+
 Transformer::Transformer(const ModelConfig& config, const Parameters& parameters)
     : c_(config),
       p_(parameters),

@@ -7,6 +7,7 @@
 // and head counts in attention; the FFN's kind in feed_forward().
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,10 @@ struct GlobalTokens {
   std::vector<int32_t> rows;     // the marked ones, in order
   std::vector<int32_t> offsets;  // [sequences + 1], into `rows`
 };
+
+// Those of a model that nobody has told: for a Longformer that classifies, the first of each
+// sequence, which its answer is read from. No others have any.
+std::optional<GlobalTokens> default_global_tokens(const ModelConfig& config, const Batch& batch);
 
 // A batch, and what only some models ask for. Borrowed until after backward.
 struct ModelInput {
