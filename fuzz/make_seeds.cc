@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heed/error.h"
+#include "model/hugging_face.h"
 #include "model/safetensors.h"
 #include "model/torch_testing.h"
 
@@ -16,6 +17,19 @@ namespace {
 
 void write_file(const std::filesystem::path& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
+}
+
+// Every architecture with all its fields, and Heed's own config.
+void make_config_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_safetensors(folder / "none", {});
+  const TensorFile none = TensorFile::open(folder / "none");
+  std::filesystem::remove(folder / "none");
+  for (const std::string& type : hf_model_types()) {
+    const std::string config = R"({"model_type": ")" + type + "\"}";
+    write_file(folder / type, hf_write_config(hf_read_config(config, type, none)));
+  }
+  write_file(folder / "model_config", to_json(ModelConfig{}));
 }
 
 void make_safetensors_seeds(const std::filesystem::path& folder) {
@@ -60,6 +74,7 @@ int main(int argc, char** argv) {
   }
   try {
     const std::filesystem::path folder = argv[1];
+    heed::make_config_seeds(folder / "config");
     heed::make_safetensors_seeds(folder / "safetensors");
     heed::make_torch_file_seeds(folder / "torch_file");
   } catch (const std::exception& error) {
