@@ -9,16 +9,16 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "heed/models.h"
 #include "model/network.h"
-#include "model/packed_batch.h"
 
 namespace heed {
 namespace {
 
 using nlohmann::json;
-using Ids = std::vector<std::vector<int32_t>>;
 
 constexpr double kOutputTolerance = 1e-4;  // of the largest value
 constexpr double kMapTolerance = 1e-5;
@@ -31,155 +31,6 @@ constexpr double kGradientTolerance = 1e-3;
 std::string folder_of(const std::string& name) {
   return std::string(HEED_TEST_DATA) + "/golden/models/" + name;
 }
-
-// Outputs by the names of golden.safetensors.
-using Outputs = std::map<std::string, std::vector<float>>;
-
-std::vector<float> numbers(ConstMat m) {
-  std::vector<float> all;
-  for (int64_t r = 0; r < m.rows; ++r) all.insert(all.end(), m.row(r), m.row(r) + m.cols);
-  return all;
-}
-
-// One model and its inputs; forward() and loss() run it.
-class Golden {
- public:
-  explicit Golden(const std::string& name)
-      : name_(name), model_(Network::load(folder_of(name), {.dropout = false})) {
-    inputs_ = json::parse(std::ifstream(folder_of(name) + "/golden.json"));
-    if (inputs_.contains("sources")) {
-      source_ = PackedBatch(inputs_["sources"].get<Ids>());
-      target_ = PackedBatch(inputs_["decoder_inputs"].get<Ids>());
-    } else {
-      Ids types;
-      if (inputs_.contains("token_type_ids")) types = inputs_["token_type_ids"].get<Ids>();
-      source_ = PackedBatch(inputs_["sequences"].get<Ids>(), types);
-    }
-    if (inputs_.contains("global_tokens")) {
-      std::vector<int32_t> rows;
-      const Ids tokens = inputs_["global_tokens"].get<Ids>();
-      for (size_t s = 0; s < tokens.size(); ++s) {
-        for (const int32_t t : tokens[s]) rows.push_back(source_.offsets[s] + t);
-      }
-      global_.emplace(source_.batch(), rows);
-    }
-  }
-
-  Network& model() { return model_; }
-  bool has_loss() const { return inputs_.contains("loss"); }
-  double expected_loss() const { return inputs_["loss"].get<double>(); }
-
-  Outputs forward() {
-    Ctx ctx{pool_, arena_};
-    Outputs outputs;
-    AttentionMaps encoder_maps, decoder_maps;
-    const Var hidden = run(ctx, &encoder_maps, &decoder_maps, &outputs);
-    const Transformer& t = model_.transformer();
-    const ModelConfig& c = model_.config();
-    const bool is_seq2seq = c.family == Family::encoder_decoder;
-    // Seen before the head, which may work in its memory.
-    outputs["last_hidden_state"] = numbers(hidden.value);
-    if (c.head == Head::language_model || c.head == Head::masked_lm) {
-      outputs["logits"] = numbers(t.logits(ctx, hidden).value);
-    } else if (c.head != Head::none) {
-      outputs["logits"] = numbers(t.classify(ctx, hidden, source_.batch()).value);
-    } else if (c.pooler) {
-      outputs["pooler_output"] = numbers(t.pooled(ctx, hidden, source_.batch()).value);
-    }
-    const std::string self = is_seq2seq ? "encoder_attention" : "attention";
-    for (const AttentionMap& map : encoder_maps) add_map(map, self, source_, source_, outputs);
-    for (const AttentionMap& map : decoder_maps) {
-      if (!is_seq2seq)
-        add_map(map, "attention", source_, source_, outputs);
-      else if (map.name.ends_with(".cross"))
-        add_map(map, "cross_attention", target_, source_, outputs);
-      else
-        add_map(map, "decoder_attention", target_, target_, outputs);
-    }
-    return outputs;
-  }
-
-  // The loss; with a tape, its gradients are in the parameters afterwards.
-  double loss(Tape* tape) {
-    Ctx ctx{pool_, arena_, tape};
-    model_.parameters().begin_step();
-    const Var hidden = run(ctx, nullptr, nullptr, nullptr);
-    const Transformer& t = model_.transformer();
-    const std::vector<int32_t> labels = all_labels();
-    const auto counted = std::count_if(labels.begin(), labels.end(),
-                                       [](int32_t label) { return label != kIgnoreLabel; });
-    const CrossEntropyOptions options{.gradient_scale = 1 / static_cast<float>(counted)};
-    const Head head = model_.config().head;
-    const bool by_token = head == Head::language_model || head == Head::masked_lm;
-    const LossSum sum =
-        by_token ? t.token_loss(ctx, hidden, labels, options)
-                 : cross_entropy(ctx, t.classify(ctx, hidden, source_.batch()), labels, options);
-    if (tape) {
-      tape->backward(ctx);
-      model_.parameters().finish_gradients();
-    }
-    return sum.sum / static_cast<double>(sum.count);
-  }
-
- private:
-  Var run(Ctx& ctx, AttentionMaps* encoder_maps, AttentionMaps* decoder_maps, Outputs* outputs) {
-    const Transformer& t = model_.transformer();
-    source_batch_ = source_.batch(), target_batch_ = target_.batch();
-    switch (model_.config().family) {
-      case Family::encoder_only:
-        return t.encode(ctx, {source_batch_, global_ ? &*global_ : nullptr}, encoder_maps);
-      case Family::decoder_only:
-        return t.decode(ctx, source_batch_, decoder_maps);
-      case Family::encoder_decoder:
-        break;
-    }
-    const Var memory = t.encode(ctx, {source_batch_}, encoder_maps);
-    if (outputs) (*outputs)["encoder_last_hidden_state"] = numbers(memory.value);
-    return t.decode(ctx, target_batch_, memory, source_batch_, decoder_maps);
-  }
-
-  // As given; for decoder-only models the next token, and nothing after the last.
-  std::vector<int32_t> all_labels() const {
-    std::vector<int32_t> labels;
-    if (!inputs_.contains("labels")) {
-      for (const auto& sequence : inputs_["sequences"].get<Ids>()) {
-        labels.insert(labels.end(), sequence.begin() + 1, sequence.end());
-        labels.push_back(kIgnoreLabel);
-      }
-    } else if (inputs_["labels"][0].is_array()) {
-      for (const auto& sequence : inputs_["labels"].get<Ids>()) {
-        labels.insert(labels.end(), sequence.begin(), sequence.end());
-      }
-    } else {
-      labels = inputs_["labels"].get<std::vector<int32_t>>();
-    }
-    return labels;
-  }
-
-  // A layer's map holds all sequences, one after the other: "encoder.0.self" → "….layer0.seq2".
-  void add_map(const AttentionMap& map, const std::string& kind, const PackedBatch& queries,
-               const PackedBatch& keys, Outputs& outputs) const {
-    const std::string layer = map.name.substr(map.name.find('.') + 1);
-    const float* at = map.probabilities.data;
-    for (size_t s = 0; s + 1 < queries.offsets.size(); ++s) {
-      const int heads = model_.config().heads;
-      const int64_t size = int64_t{heads} * (queries.offsets[s + 1] - queries.offsets[s]) *
-                           (keys.offsets[s + 1] - keys.offsets[s]);
-      outputs[kind + ".layer" + layer.substr(0, layer.find('.')) + ".seq" + std::to_string(s)] = {
-          at, at + size};
-      at += size;
-    }
-  }
-
-  std::string name_;
-  json inputs_;
-  Network model_;
-  PackedBatch source_, target_;
-  Batch source_batch_, target_batch_;
-  std::optional<GlobalTokens> global_;
-  ThreadPool pool_{2};
-  Arena arena_{size_t{64} << 20};
-};
 
 std::vector<float> numbers(const TensorView& tensor) {
   std::vector<float> all(static_cast<size_t>(tensor.element_count()));
@@ -203,17 +54,46 @@ Difference difference(const std::vector<float>& found, const std::vector<float>&
   return d;
 }
 
-class GoldenModels : public testing::TestWithParam<const char*> {};
+class GoldenModels : public testing::TestWithParam<const char*> {
+ protected:
+  GoldenModels() : out_(testing::TempDir() + "heed_golden_"), folder_(folder_of(GetParam())) {
+    // Two tests of one model may run at the same time.
+    std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(test.begin(), test.end(), '/', '_');
+    out_ += test;
+  }
+  ~GoldenModels() override {
+    for (const std::string& file : {outputs_file(), gradients_file()}) {
+      std::filesystem::remove(file);
+    }
+  }
+
+  // As `heed forward` runs it.
+  ForwardResult run(bool gradients) {
+    return run_forward(folder_, {.inputs = folder_ + "/golden.json",
+                                 .out = outputs_file(),
+                                 .gradients = gradients ? gradients_file() : "",
+                                 .attention = true,
+                                 .threads = 2});
+  }
+  std::string outputs_file() const { return out_ + "_outputs.safetensors"; }
+  std::string gradients_file() const { return out_ + "_gradients.safetensors"; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string out_, folder_;
+};
 
 TEST_P(GoldenModels, GiveTheSameOutputsAndAttentionMaps) {
-  Golden golden(GetParam());
-  const Outputs outputs = golden.forward();
-  const TensorFile expected = TensorFile::open(folder_of(GetParam()) + "/golden.safetensors");
+  run(/*gradients=*/false);
+  const TensorFile found = TensorFile::open(outputs_file());
+  const TensorFile expected = TensorFile::open(folder() + "/golden.safetensors");
+  const bool is_t5 = Network::load(folder()).config().position == Position::t5_bias;
   for (const TensorView& tensor : expected.tensors()) {
-    ASSERT_TRUE(outputs.contains(tensor.name)) << tensor.name;
-    const Difference d = difference(outputs.at(tensor.name), numbers(tensor));
+    const TensorView* same = found.find(tensor.name);
+    ASSERT_TRUE(same) << tensor.name;
+    const Difference d = difference(numbers(*same), numbers(tensor));
     if (tensor.name.find("attention") != std::string::npos) {
-      const bool is_t5 = golden.model().config().position == Position::t5_bias;
       EXPECT_LE(d.largest, is_t5 ? kT5MapTolerance : kMapTolerance) << tensor.name;
     } else {
       EXPECT_LE(d.relative(), kOutputTolerance) << tensor.name;
@@ -222,18 +102,19 @@ TEST_P(GoldenModels, GiveTheSameOutputsAndAttentionMaps) {
 }
 
 TEST_P(GoldenModels, GiveTheSameLossAndGradients) {
-  Golden golden(GetParam());
-  if (!golden.has_loss()) GTEST_SKIP() << "no loss in golden.json";
-  EXPECT_NEAR(golden.loss(nullptr), golden.expected_loss(),
-              kLossTolerance * golden.expected_loss());
-  golden.model().add_gradients();
-  Tape tape;
-  EXPECT_NEAR(golden.loss(&tape), golden.expected_loss(), kLossTolerance * golden.expected_loss());
+  const json golden = json::parse(std::ifstream(folder() + "/golden.json"));
+  if (!golden.contains("loss")) GTEST_SKIP() << "no loss in golden.json";
+  const double loss = golden["loss"].get<double>();
+  for (const bool gradients : {false, true}) {
+    const ForwardResult result = run(gradients);
+    ASSERT_TRUE(result.loss.has_value());
+    EXPECT_NEAR(*result.loss, loss, kLossTolerance * loss);
+  }
 
-  const HfTensors found = hf_gradients(golden.model().hugging_face(), golden.model().parameters());
+  const TensorFile found = TensorFile::open(gradients_file());
   std::map<std::string, std::vector<float>> by_name;
-  for (const TensorView& tensor : found.views) by_name[tensor.name] = numbers(tensor);
-  const TensorFile expected = TensorFile::open(folder_of(GetParam()) + "/grads.safetensors");
+  for (const TensorView& tensor : found.tensors()) by_name[tensor.name] = numbers(tensor);
+  const TensorFile expected = TensorFile::open(folder() + "/grads.safetensors");
   // Some gradients are zero by the mathematics (of a key's bias: it shifts all scores of a query
   // alike), and rounding in files; they are compared on the scale of the largest of all.
   double largest = 0;
@@ -287,20 +168,19 @@ TEST_P(GoldenModels, AreRecognisedByTheirConfig) {
   EXPECT_EQ(found.config, model.config());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenModels,
-                         testing::Values("bart", "bert", "bert-classify", "bert-mlm", "bert-tag",
-                                         "bloom-alibi", "byt5", "distilbert-mlm", "gemma2", "gpt2",
-                                         "gpt-neox", "gpt-neox-sequential", "gptneo-localglobal",
-                                         "llama-gqa", "llama3-bias", "m2m-100", "pegasus",
-                                         "qwen2-window", "longformer", "marian", "mistral-window",
-                                         "mt5", "roberta-mlm", "t5", "t5-v1.1-gated"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::replace_if(
-                               name.begin(), name.end(),
-                               [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, GoldenModels,
+    testing::Values("bart", "bert", "bert-classify", "bert-mlm", "bert-tag", "bloom-alibi", "byt5",
+                    "distilbert-mlm", "gemma2", "gpt2", "gpt-neox", "gpt-neox-sequential",
+                    "gptneo-localglobal", "llama-gqa", "llama3-bias", "m2m-100", "pegasus",
+                    "qwen2-window", "longformer", "marian", "mistral-window", "mt5", "opt",
+                    "opt-post", "roberta-mlm", "t5", "t5-v1.1-gated"),
+    [](const auto& test) {
+      std::string name = test.param;
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace heed

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/philox.h"
 #include "heed/error.h"
 #include "model/network.h"
+#include "model/packed_batch.h"
 #include "model/safetensors.h"
 
 namespace heed {
@@ -160,6 +163,10 @@ const Case kCases[] = {
       "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 20,
       "decoder_ffn_dim": 20, "max_position_embeddings": 16, "scale_embedding": true,
       "activation_function": "relu"})"},
+    {"opt_post", R"({"model_type": "opt", "architectures": ["OPTModel"], "hidden_size": 12,
+      "vocab_size": 31, "num_hidden_layers": 2, "num_attention_heads": 3, "ffn_dim": 20,
+      "max_position_embeddings": 9, "do_layer_norm_before": false, "word_embed_proj_dim": 12,
+      "enable_bias": false})"},
     {"m2m_100", R"({"model_type": "m2m_100", "architectures": ["M2M100ForConditionalGeneration"],
       "d_model": 24, "vocab_size": 31, "encoder_layers": 1, "decoder_layers": 2,
       "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 20,
@@ -213,6 +220,8 @@ TEST(HuggingFaceConfig, SaysWhatIsSupportedInstead) {
               AllOf(HasSubstr("hidden_act is \"quick_gelu\""), HasSubstr("gelu_new")));
   EXPECT_THAT(config_error(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn"}})"),
               AllOf(HasSubstr("rope_scaling is"), HasSubstr("llama3")));
+  EXPECT_THAT(config_error(R"({"model_type": "opt", "word_embed_proj_dim": 512})"),
+              HasSubstr("word_embed_proj_dim is 512, supported: 768"));
   EXPECT_THAT(config_error(R"({"model_type": "mamba"})"),
               AllOf(HasSubstr("model_type is \"mamba\""), HasSubstr("gpt_neox")));
   EXPECT_THAT(config_error(R"({"model_type": "bert", "architectures": ["BertForPainting"]})"),
@@ -223,6 +232,12 @@ TEST(HuggingFaceConfig, SaysWhatIsSupportedInstead) {
 
 TEST(HuggingFaceConfig, RefusesNonsense) {
   EXPECT_THAT(config_error("[1, 2]"), HasSubstr("not a JSON object"));
+  // Printing it would need more stack than there is.
+  const std::string deep(1000000, '['), end(1000000, ']');
+  EXPECT_THAT(config_error(R"({"model_type": "bert", "hidden_size": )" + deep + end + "}"),
+              HasSubstr("not a JSON object"));
+  EXPECT_THAT(config_error(R"({"model_type": "bert", "a[[\\\"": "[", "hidden_act": "x"})"),
+              HasSubstr("hidden_act"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_head": 0})"), HasSubstr("heads is 0"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_layer": 1000000})"),
               HasSubstr("decoder_layers is 1000000"));
@@ -248,11 +263,75 @@ TEST(HuggingFaceConfig, WritesWhatHasNoEquivalentAsHeed) {
                                  model.parameters().values("decoder.1.cross.kv.weight")));
 }
 
-// The paper's Transformer with its sinusoids in halves is a Marian model.
+// The hidden states of a decoder, with its encoder.
+std::vector<float> decoded(const Network& model) {
+  const PackedBatch source({{1, 2, 3, 4, 5, 6, 7}, {8, 9}}), target({{3, 1, 4, 1, 5}, {9, 2, 6}});
+  const Batch source_batch = source.batch(), target_batch = target.batch();
+  ThreadPool pool(1);
+  Arena arena(size_t{8} << 20);
+  Ctx ctx{pool, arena};
+  const Transformer& t = model.transformer();
+  const Var memory = t.encode(ctx, {source_batch});
+  const Var logits = t.logits(ctx, t.decode(ctx, target_batch, memory, source_batch));
+  return {logits.value.data, logits.value.data + logits.value.size()};
+}
+
+// The paper's Transformer is a Marian model with its width in another order: what is written opens
+// as one, and Heed has the original back to the bit.
 TEST(HuggingFaceConfig, ThePapersTransformerIsAMarian) {
   ModelConfig c;
-  c.sinusoid_layout = SinusoidLayout::half;
-  EXPECT_EQ(hf_equivalent(c).model_type, "marian");
+  EXPECT_EQ(c.sinusoid_layout, SinusoidLayout::interleaved);
+  c.vocabulary = 20, c.width = 24, c.heads = 4, c.ffn = 36, c.max_positions = 16;
+  c.encoder_layers = c.decoder_layers = 2;
+  for (const Tying tying : {Tying::all, Tying::none}) {
+    c.tying = tying;
+    Network model(c, 3);
+    EXPECT_EQ(model.hugging_face().model_type, "marian");
+    Random random({.seed = 8});  // biases and norms too
+    for (float& w : model.parameters().all_values()) w += 0.1f * random.normal();
+    const TemporaryFolder folder;
+    model.save(folder.path());
+    const Network again = Network::load(folder.path());
+    EXPECT_EQ(again.config().sinusoid_layout, SinusoidLayout::interleaved);
+    for (const ParameterSpec& spec : model.parameters().specs()) {
+      EXPECT_THAT(again.parameters().values(spec.name),
+                  testing::ElementsAreArray(model.parameters().values(spec.name)))
+          << spec.name;
+    }
+    EXPECT_EQ(decoded(again), decoded(model));
+
+    // As others see it: a Marian, whose table of positions has all sines first.
+    const std::string path = folder.path() + "/config.json";
+    json config = json::parse(std::ifstream(path));
+    EXPECT_EQ(config["model_type"], "marian");
+    EXPECT_EQ(config.erase("heed_sinusoid_layout"), 1u);
+    std::ofstream(path) << config;
+    const Network marian = Network::load(folder.path());
+    EXPECT_EQ(marian.config().sinusoid_layout, SinusoidLayout::half);
+    EXPECT_THAT(decoded(marian), testing::Pointwise(testing::FloatNear(2e-5f), decoded(model)));
+  }
+}
+
+TEST(HuggingFaceConfig, KeepsAllEndsOfText) {
+  const HfConfig hf = hf_read_config(
+      R"({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2,
+          "eos_token_id": [7, 8]})",
+      "config.json", file_of({}));
+  EXPECT_EQ(hf.config.eos_id, 7);
+  EXPECT_EQ(json::parse(hf_write_config(hf))["eos_token_id"], json({7, 8}));
+}
+
+// Models that only say how they differ from their class.
+TEST(HuggingFaceConfig, KnowsWhatAClassHasWhenItsConfigIsSilent) {
+  const auto read = [](const std::string& type) {
+    return hf_read_config(R"({"model_type": ")" + type + "\"}", "config.json", file_of({})).config;
+  };
+  EXPECT_EQ(read("mt5").ffn_kind, FfnKind::gated);
+  EXPECT_EQ(read("mt5").tying, Tying::source_target);
+  EXPECT_EQ(read("t5").ffn_kind, FfnKind::plain);
+  EXPECT_EQ(read("t5").tying, Tying::all);
+  EXPECT_EQ(read("opt").max_positions, 2048);
+  EXPECT_THAT(read("mistral").windows, testing::ElementsAre(4096));
 }
 
 // ---- what a file may not hold ------------------------------------------------------------------
