@@ -1,0 +1,366 @@
+// Every pair of switches in some model, and every such model: gradients as finite differences of a
+// second implementation in double precision say; the same bits with a tape and without, for a
+// batch and for its sequences one by one, after saving and loading; and it learns to copy.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "axes.h"
+#include "base/sanitized.h"
+#include "kernels/optimizer.h"
+#include "reference_model.h"
+#include "sample.h"
+
+namespace heed::matrix {
+namespace {
+
+constexpr uint64_t kSeed = 20170612;
+const std::vector<int> kLengths{5, 1, 7, 2, 1, 12, 3};
+
+// ---- the set ---------------------------------------------------------------------------------
+
+TEST(CoveringSet, HasFortyValidConfigsOrMore) {
+  EXPECT_GE(covering_set().size(), 40u);
+  for (const MatrixCase& one : covering_set()) {
+    for (const std::string& problem : validate(one.config)) {
+      ADD_FAILURE() << one.title << ": " << problem;
+    }
+  }
+}
+
+TEST(CoveringSet, CoversEveryPossiblePairOfValues) {
+  int pairs = 0, impossible = 0;
+  for (size_t a = 0; a < axes().size(); ++a) {
+    for (size_t b = a + 1; b < axes().size(); ++b) {
+      for (size_t v = 0; v < axes()[a].values.size(); ++v) {
+        for (size_t w = 0; w < axes()[b].values.size(); ++w) {
+          ++pairs;
+          const bool covered = std::ranges::any_of(covering_set(), [&](const MatrixCase& one) {
+            return one.choice[a] == v && one.choice[b] == w;
+          });
+          if (!possible({a, v}, {b, w})) ++impossible;
+          EXPECT_EQ(covered, possible({a, v}, {b, w}))
+              << axes()[a].name << "=" << axes()[a].values[v].name << " with " << axes()[b].name
+              << "=" << axes()[b].values[w].name;
+        }
+      }
+    }
+  }
+  // What cannot be together must stay the exception.
+  EXPECT_LT(impossible, pairs / 10) << "of " << pairs;
+  RecordProperty("pairs", pairs), RecordProperty("impossible", impossible);
+}
+
+// Every value of every axis of the table is taken by somebody.
+TEST(CoveringSet, LeavesNoValueOut) {
+  for (size_t a = 0; a < axes().size(); ++a) {
+    for (size_t v = 0; v < axes()[a].values.size(); ++v) {
+      EXPECT_TRUE(
+          std::ranges::any_of(covering_set(), [&](const auto& one) { return one.choice[a] == v; }))
+          << axes()[a].name << "=" << axes()[a].values[v].name;
+    }
+  }
+}
+
+// ---- running ---------------------------------------------------------------------------------
+
+std::vector<float> numbers(ConstMat m) {
+  std::vector<float> all;
+  for (int64_t r = 0; r < m.rows; ++r) all.insert(all.end(), m.row(r), m.row(r) + m.cols);
+  return all;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+// A model whose biases and norms are not at rest either, so that nothing is hidden by a zero.
+Network restless(const ModelConfig& config) {
+  Network model(config, kSeed);
+  Random random({.seed = kSeed, .step = 1});
+  for (const ParameterSpec& spec : model.parameters().specs()) {
+    for (float& value : model.parameters().values(spec.name)) value += 0.25f * random.normal();
+  }
+  return model;
+}
+
+struct Matrix : testing::TestWithParam<size_t> {
+  const MatrixCase& one() const { return covering_set()[GetParam()]; }
+  const ModelConfig& config() const { return one().config; }
+  std::string where() const { return one().title + ", seed " + std::to_string(kSeed); }
+
+  std::vector<float> outputs(const Network& model, const Sample& sample, Tape* tape = nullptr,
+                             int threads = 1) {
+    ThreadPool pool(threads);
+    Arena arena(size_t{16} << 20);
+    Ctx ctx{pool, arena, tape};
+    std::vector<float> all = numbers(output(ctx, model, sample).value);
+    if (tape) tape->clear();
+    return all;
+  }
+  double loss_of(const Network& model, const Sample& sample, Tape* tape = nullptr) {
+    ThreadPool pool(1);
+    Arena arena(size_t{32} << 20);
+    Ctx ctx{pool, arena, tape};
+    const double sum = loss(ctx, model, sample).sum;
+    if (tape) tape->backward(ctx);
+    return sum;
+  }
+
+  void outputs_and_loss_match_the_double_reference();
+  void gradients_match_finite_differences();
+  void the_tape_does_not_change_a_bit();
+  void a_batch_gives_the_bits_of_its_sequences();
+  void saved_and_loaded_it_is_the_same();
+};
+
+// ---- what must hold --------------------------------------------------------------------------
+
+void Matrix::outputs_and_loss_match_the_double_reference() {
+  const Network model = restless(config());
+  const Sample sample = random_sample(config(), kLengths, kSeed);
+  const ReferenceModel reference(config(), model.parameters());
+  const std::vector<float> found = outputs(model, sample);
+  const std::vector<double> expected = reference.output(sample).values;
+  ASSERT_EQ(found.size(), expected.size());
+  double largest = 0, gap = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    gap = std::max(gap, std::abs(found[i] - expected[i]));
+  }
+  EXPECT_LE(gap, 1e-4 * largest);
+  const double loss = reference.loss(sample);
+  EXPECT_NEAR(loss_of(model, sample), loss, 1e-5 * loss);
+}
+
+// Along random directions in which every element of a weight takes part.
+void Matrix::gradients_match_finite_differences() {
+  Network model = restless(config());
+  model.add_gradients();
+  const Sample sample = random_sample(config(), kLengths, kSeed);
+  ReferenceModel reference(config(), model.parameters());
+  Tape tape;
+  model.parameters().begin_step();
+  loss_of(model, sample, &tape);
+  model.parameters().finish_gradients();
+
+  // Some gradients are zero by the mathematics (of a key's bias: it shifts all scores of a query
+  // alike) and rounding here; they are measured by the largest of all.
+  const auto norm_of = [](std::span<const float> v) {
+    double square = 0;
+    for (const float x : v) square += double{x} * x;
+    return std::sqrt(square);
+  };
+  double largest = 0, worst = 0;
+  for (const ParameterSpec& spec : model.parameters().specs()) {
+    largest = std::max(largest, norm_of(model.parameters().gradient(spec.name)));
+  }
+  Random random({.seed = kSeed, .step = 2});
+  constexpr double kStep = 1e-6, kTolerance = 1e-3;
+  const int directions = kSanitized ? 1 : 3;
+  for (const ParameterSpec& spec : model.parameters().specs()) {
+    const std::span<const float> gradient = model.parameters().gradient(spec.name);
+    const double norm = std::max(norm_of(gradient), 1e-3 * largest);
+    for (int n = 0; n < directions; ++n) {
+      std::vector<double>& values = reference.weight(spec.name).values;
+      const std::vector<double> before = values;
+      std::vector<double> direction;
+      double along = 0;
+      for (const float g : gradient) {
+        direction.push_back(random.next() % 2 ? 1 : -1);
+        along += direction.back() * g;
+      }
+      double difference = 0;
+      for (const double sign : {1.0, -1.0}) {
+        for (size_t i = 0; i < values.size(); ++i) {
+          values[i] = before[i] + sign * kStep * direction[i];
+        }
+        difference += sign * reference.loss(sample) / (2 * kStep);
+      }
+      values = before;
+      EXPECT_LE(std::abs(difference - along), kTolerance * norm)
+          << spec.name << ": " << along << ", expected " << difference;
+      worst = std::max(worst, std::abs(difference - along) / norm);
+    }
+  }
+  RecordProperty("worst_error", std::to_string(worst));
+}
+
+void Matrix::the_tape_does_not_change_a_bit() {
+  Network model = restless(config());
+  const Sample sample = random_sample(config(), kLengths, kSeed);
+  const std::vector<float> inference = outputs(model, sample);
+  const double loss = loss_of(model, sample);
+  model.add_gradients();
+  model.parameters().begin_step();
+  Tape tape;
+  EXPECT_TRUE(same_bits(outputs(model, sample, &tape), inference));
+  EXPECT_EQ(loss_of(model, sample, &tape), loss);
+}
+
+void Matrix::a_batch_gives_the_bits_of_its_sequences() {
+  const Network model = restless(config());
+  const Sample sample = random_sample(config(), kLengths, kSeed);
+  const std::vector<float> together = outputs(model, sample, nullptr, 2);
+  std::vector<float> alone;
+  for (size_t s = 0; s < kLengths.size(); ++s) {
+    const std::vector<float> part = outputs(model, part_of(sample, config(), s));
+    ASSERT_LE(alone.size() + part.size(), together.size());
+    EXPECT_TRUE(same_bits(part, std::span(together).subspan(alone.size(), part.size())))
+        << "sequence " << s << " of length " << kLengths[s];
+    alone.insert(alone.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(alone.size(), together.size());
+}
+
+void Matrix::saved_and_loaded_it_is_the_same() {
+  const Network model = restless(config());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("heed_matrix_" + std::to_string(GetParam()));
+  model.save(folder.string());
+  const Network again = Network::load(folder.string());
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(again.hugging_face().model_type, model.hugging_face().model_type);
+  // A Hugging Face config says the same in its own words; Heed's own says it to the letter.
+  if (model.hugging_face().model_type == "heed") {
+    EXPECT_EQ(again.config(), config());
+  }
+  ASSERT_EQ(again.parameters().specs().size(), model.parameters().specs().size());
+  for (const ParameterSpec& spec : model.parameters().specs()) {
+    EXPECT_TRUE(
+        same_bits(again.parameters().values(spec.name), model.parameters().values(spec.name)))
+        << spec.name;
+  }
+  const Sample sample = random_sample(config(), kLengths, kSeed);
+  EXPECT_TRUE(same_bits(outputs(again, sample), outputs(model, sample)));
+}
+
+// One case, because starting a process for each would take longer than all of them.
+TEST_P(Matrix, HoldsItsPromises) {
+  SCOPED_TRACE(where());
+  const auto check = [&](const char* what, void (Matrix::*promise)()) {
+    SCOPED_TRACE(what);
+    (this->*promise)();
+  };
+  check("reference", &Matrix::outputs_and_loss_match_the_double_reference);
+  check("gradients", &Matrix::gradients_match_finite_differences);
+  check("tape", &Matrix::the_tape_does_not_change_a_bit);
+  check("batch", &Matrix::a_batch_gives_the_bits_of_its_sequences);
+  check("save and load", &Matrix::saved_and_loaded_it_is_the_same);
+}
+
+// ---- learning --------------------------------------------------------------------------------
+
+constexpr uint32_t kSteps = kSanitized ? 12 : 700;
+
+// Up in a few steps and then down to nothing.
+float learning_rate(uint32_t step) {
+  constexpr float kHighest = 0.007f, kWarmup = 20;
+  const auto at = static_cast<float>(step), end = static_cast<float>(kSteps + 1);
+  return kHighest * std::min(at / kWarmup, (end - at) / (end - kWarmup));
+}
+
+class Pupil {
+ public:
+  Pupil(const ModelConfig& config, uint64_t seed)
+      : model_(with_room_to_learn(config), seed), arena_(size_t{32} << 20) {
+    model_.add_gradients();
+    moments_[0].resize(model_.parameters().all_values().size());
+    moments_[1] = moments_[0];
+  }
+
+  // The mean loss of a lesson, before what is learnt from it.
+  double learn(uint32_t step) {
+    const Sample sample = lesson(model_.config(), kSeed, step);
+    model_.parameters().begin_step();
+    Ctx ctx{pool_, arena_, &tape_};
+    const Arena::Mark mark = arena_.mark();
+    const LossSum sum = loss(ctx, model_, sample, 1 / static_cast<float>(rows_of(sample)));
+    tape_.backward(ctx);
+    arena_.rewind(mark);
+    model_.parameters().finish_gradients();
+    kernels::AdamStep adam{.learning_rate = learning_rate(step), .beta2 = 0.98f};
+    adam.bias_correction1 = static_cast<float>(1 - std::pow(double{adam.beta1}, step));
+    adam.bias_correction2 = static_cast<float>(1 - std::pow(double{adam.beta2}, step));
+    kernels::adam(adam, model_.parameters().all_gradients().data(),
+                  model_.parameters().all_values().data(), moments_[0].data(), moments_[1].data(),
+                  model_.parameters().count());
+    return sum.sum / static_cast<double>(sum.count);
+  }
+
+  // The share of right answers in lessons that were not among those learnt from; for numbers, of
+  // those nearer to the right value than half the way to the next.
+  double examine() {
+    int right = 0, all = 0;
+    constexpr uint32_t kFirst = 1000000;
+    for (uint32_t step = kFirst; step < kFirst + 4; ++step) {
+      const Sample sample = lesson(model_.config(), kSeed, step);
+      Ctx ctx{pool_, arena_};
+      const Arena::Mark mark = arena_.mark();
+      const Var answer = output(ctx, model_, sample);
+      for (int64_t r = 0; r < answer.rows(); ++r) {
+        const float* row = answer.value.row(r);
+        if (sample.has_values()) {
+          for (int64_t c = 0; c < answer.cols(); ++c, ++all) {
+            const float wanted = sample.values[static_cast<size_t>(r * answer.cols() + c)];
+            right += std::abs(row[c] - wanted) < 0.5f;
+          }
+          continue;
+        }
+        const int32_t label = sample.labels[static_cast<size_t>(r)];
+        if (label == kIgnoreLabel) continue;
+        ++all;
+        right += std::max_element(row, row + answer.cols()) - row == label;
+      }
+      arena_.rewind(mark);
+    }
+    return static_cast<double>(right) / all;
+  }
+
+ private:
+  // Twice as wide as for the other checks.
+  static ModelConfig with_room_to_learn(ModelConfig c) {
+    for (int64_t* size : {&c.width, &c.ffn, &c.decoder_ffn}) *size *= 2;
+    c.head_dim *= 2;
+    return c;
+  }
+
+  static int64_t rows_of(const Sample& sample) {
+    if (sample.has_values()) return static_cast<int64_t>(sample.source.offsets.size()) - 1;
+    return std::ranges::count_if(sample.labels, [](int32_t l) { return l != kIgnoreLabel; });
+  }
+
+  Network model_;
+  ThreadPool pool_{1};
+  Arena arena_;
+  Tape tape_;
+  std::vector<float> moments_[2];
+};
+
+TEST_P(Matrix, LearnsToCopy) {
+  SCOPED_TRACE(where());
+  double share = 0;
+  // A start may be unlucky, and then another is not.
+  for (const uint64_t seed : {kSeed, kSeed + 1}) {
+    Pupil pupil(config(), seed);
+    const double first = pupil.learn(1);
+    double last = first;
+    uint32_t step = 2;
+    for (; step <= kSteps && share < 0.99; ++step) {
+      last = pupil.learn(step);
+      if (step % 100 == 0) share = pupil.examine();
+    }
+    EXPECT_LT(last, first) << "seed " << seed;
+    RecordProperty("steps", static_cast<int>(step - 1));
+    if (kSanitized || share >= 0.95) return;
+  }
+  FAIL() << "right answers: " << share;
+}
+
+INSTANTIATE_TEST_SUITE_P(Config, Matrix, testing::Range(size_t{0}, covering_set().size()));
+
+}  // namespace
+}  // namespace heed::matrix
