@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,18 +83,41 @@ using TokenizerPtr = std::shared_ptr<const Tokenizer>;
 
 // From a model folder, or from one file: tokenizer.json, *.model, *.spm, vocab.txt, merges.txt.
 TokenizerPtr load_tokenizer(const std::string& path);
-// "byte" (ByT5: byte + 3) and "char" need no file; other names throw invalid_argument.
+// "byte" (ByT5: byte + 3) and "char" (ASCII's visible characters, tab and newline) need no file;
+// other names throw invalid_argument.
 TokenizerPtr make_tokenizer(const std::string& type);
 
 struct TokenizerTraining {
   std::string type = "bpe";  // bpe, unigram, byte-bpe, wordpiece, char or byte
   int64_t vocabulary = 8000;
-  std::vector<std::string> files;  // plain text, .gz or .zst: one sentence a line
+  std::vector<std::string> files{};  // plain text, .gz or .zst: one sentence a line
   bool lowercase = false;
   std::vector<std::string> special_tokens{};  // beyond the type's own
-  int threads = 0;
+  int threads = 0;                            // 0: every CPU; the result is the same for any number
+  // Told what is going on, and how much of it is done (0 … 1; -1: not known), now and then.
+  std::function<void(std::string_view phase, double done)> progress{};
 };
-// Returns what was trained; save() it into a folder.
-TokenizerPtr train_tokenizer(const TokenizerTraining& training);
+
+// What was in the files.
+struct TokenizerTrainingReport {
+  int64_t lines = 0, bytes = 0;
+  int64_t empty_lines = 0;    // nothing but white space
+  int64_t invalid_lines = 0;  // not UTF-8: read with U+FFFD for what is not (byte-bpe: as it is)
+  int64_t skipped_lines = 0;  // bpe and unigram: longer than the trainer takes
+};
+
+// Returns what was trained; save() it into a folder. The same files and settings give the same
+// tokenizer, bit for bit.
+//   bpe, unigram   by SentencePiece. <pad> 0, </s> 1, <unk> 2, as T5 has them, then special_tokens;
+//                  </s> is appended to a text. spiece.model, tokenizer_config.json.
+//   byte-bpe       as GPT-2: any bytes, <|endoftext|> 0, nothing around a text. tokenizer.json,
+//                  vocab.json, merges.txt.
+//   wordpiece      as BERT: [PAD] 0, [UNK], [CLS], [SEP], [MASK]. tokenizer.json, vocab.txt.
+//   char           every character, the most frequent first when there are more than `vocabulary`.
+//   byte           needs no files: ByT5's, with special_tokens behind its own.
+// Throws invalid_argument: no text in the files, or a vocabulary larger than the text can give, or
+// smaller than the characters need; not_found and corrupt_file for the files themselves.
+TokenizerPtr train_tokenizer(const TokenizerTraining& training,
+                             TokenizerTrainingReport* report = nullptr);
 
 }  // namespace heed

@@ -122,6 +122,11 @@ void add_argument(CLI::App& command, const std::string& name, std::string& value
   command.add_option(name, value, help + shown_default)->type_name("");
 }
 
+void add_arguments(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                   const std::string& help) {
+  command.add_option(name, values, help)->type_name("")->expected(0, -1);
+}
+
 void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help) {
   command.add_flag(flag, value, help)->disable_flag_override();
 }

@@ -40,6 +40,9 @@ void add_texts(CLI::App& command, const std::string& flag, std::vector<std::stri
 // An argument without a flag, FILE in `heed eval bleu FILE`; at most one.
 void add_argument(CLI::App& command, const std::string& name, std::string& value,
                   const std::string& help);
+// Any number of them: FILE… in `heed tokenizer encode FILE…`.
+void add_arguments(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                   const std::string& help);
 void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help);
 
 // The flags that every verb takes and that mean the same everywhere.

@@ -236,9 +236,19 @@ class SpieceTokenizer : public Tokenizer {
   size_t unknown_marker_tokens_ = 0;
 };
 
+std::string class_of(const TokenizerFolder& folder, const std::string& name) {
+  const std::string& named = folder.tokenizer_class();
+  if (!named.empty() && named != "PreTrainedTokenizer") return named;
+  if (name == "spiece.model") return "T5Tokenizer";
+  if (name == "tokenizer.model") return "LlamaTokenizer";
+  if (name == "sentencepiece.bpe.model") return "XLMRobertaTokenizer";
+  return "";
+}
+
 // What to write when the folder is saved: the files as they are, and the class where none is named.
 TokenizerFiles files_of(const TokenizerFolder& folder, const std::string& name,
-                        const std::string& bytes, const std::string& tokenizer_class) {
+                        const std::string& bytes) {
+  const std::string tokenizer_class = class_of(folder, name);
   TokenizerFiles files = {{name, bytes}};
   for (const char* other :
        {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}) {
@@ -251,30 +261,25 @@ TokenizerFiles files_of(const TokenizerFolder& folder, const std::string& name,
   return files;
 }
 
-std::string class_of(const TokenizerFolder& folder, const std::string& name) {
-  const std::string& named = folder.tokenizer_class();
-  if (!named.empty() && named != "PreTrainedTokenizer") return named;
-  if (name == "spiece.model") return "T5Tokenizer";
-  if (name == "tokenizer.model") return "LlamaTokenizer";
-  if (name == "sentencepiece.bpe.model") return "XLMRobertaTokenizer";
-  return "";
+TokenizerPtr make(const TokenizerFolder& folder, const std::string& name, const std::string& bytes,
+                  TokenizerFiles files) {
+  const std::string path = folder.path(name);
+  SpieceModel model(bytes, path);
+  SpieceLayout layout = spiece_layout(model, folder, class_of(folder, name));
+  if (!layout.legacy) model = SpieceModel(without_dummy_prefix(bytes), path);
+  return std::make_shared<SpieceTokenizer>(std::move(model), std::move(layout), std::move(files));
 }
 
 }  // namespace
 
-TokenizerPtr make_spiece_tokenizer(SpieceModel model, SpieceLayout layout, TokenizerFiles files) {
-  return std::make_shared<SpieceTokenizer>(std::move(model), std::move(layout), std::move(files));
+TokenizerPtr make_spiece_tokenizer(const std::string& bytes, const nlohmann::ordered_json& config) {
+  return make(TokenizerFolder::with_config(config), "spiece.model", bytes,
+              {{"spiece.model", bytes}, {"tokenizer_config.json", config.dump(2) + "\n"}});
 }
 
 TokenizerPtr load_spiece_tokenizer(const TokenizerFolder& folder, const std::string& name) {
-  const std::string path = folder.path(name);
-  const std::string tokenizer_class = class_of(folder, name);
-  const std::string bytes = read_file(path);
-  SpieceModel model(bytes, path);
-  SpieceLayout layout = spiece_layout(model, folder, tokenizer_class);
-  if (!layout.legacy) model = SpieceModel(without_dummy_prefix(bytes), path);
-  return make_spiece_tokenizer(std::move(model), std::move(layout),
-                               files_of(folder, name, bytes, tokenizer_class));
+  const std::string bytes = read_file(folder.path(name));
+  return make(folder, name, bytes, files_of(folder, name, bytes));
 }
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 // around a text. That is a table each (spiece_families.cc); the rest is the same for all.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,10 +42,10 @@ struct SpieceLayout {
 // says nothing, the file's name does.
 TokenizerPtr load_spiece_tokenizer(const TokenizerFolder& folder, const std::string& name);
 
+// From a model's bytes and what is to be its tokenizer_config.json; saved as spiece.model.
+TokenizerPtr make_spiece_tokenizer(const std::string& bytes, const nlohmann::ordered_json& config);
+
 using TokenizerFiles = std::vector<std::pair<std::string, std::string>>;  // name and content
-// `model` must be without_dummy_prefix() when the layout is not legacy. `files` is what save()
-// writes.
-TokenizerPtr make_spiece_tokenizer(SpieceModel model, SpieceLayout layout, TokenizerFiles files);
 
 // The layout of a family, by tokenizer_class ("" for a plain model); throws unsupported.
 SpieceLayout spiece_layout(const SpieceModel& model, const TokenizerFolder& folder,

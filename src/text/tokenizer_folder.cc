@@ -91,8 +91,17 @@ TokenizerFolder::TokenizerFolder(std::string folder) : folder_(std::move(folder)
   class_ = class_of(config_, read_object(path("config.json")));
 }
 
+TokenizerFolder TokenizerFolder::with_config(Json tokenizer_config) {
+  TokenizerFolder folder;
+  folder.on_disk_ = false;
+  folder.class_ = class_of(tokenizer_config, Json::object());
+  folder.config_ = std::move(tokenizer_config);
+  folder.special_tokens_ = Json::object();
+  return folder;
+}
+
 bool TokenizerFolder::has(const std::string& name) const {
-  return std::filesystem::exists(path(name));
+  return on_disk_ && std::filesystem::exists(path(name));
 }
 
 std::string TokenizerFolder::path(const std::string& name) const {

@@ -20,6 +20,8 @@ class TokenizerFolder {
  public:
   // Reads the JSON files that are there. Throws corrupt_file when one is not a JSON object.
   explicit TokenizerFolder(std::string folder);
+  // A folder that is not there yet, with this as its tokenizer_config.json and no other file.
+  static TokenizerFolder with_config(nlohmann::json tokenizer_config);
 
   bool has(const std::string& name) const;
   std::string path(const std::string& name) const;  // in the folder
@@ -48,9 +50,11 @@ class TokenizerFolder {
   std::vector<AddedToken> added_tokens() const;
 
  private:
+  TokenizerFolder() = default;
   const nlohmann::json* find(const std::string& key) const;
   [[noreturn]] void throw_type(const std::string& key, const std::string& expected) const;
 
+  bool on_disk_ = true;
   std::string folder_, class_;
   nlohmann::json config_, special_tokens_;
 };

@@ -1,0 +1,309 @@
+// heed tokenizer: train one, and look at what it does with text.
+#include "heed/tokenizer.h"
+
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/flags.h"
+#include "cli/program.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "heed/error.h"
+#include "heed/text_file.h"
+
+namespace heed::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTrainHelp =
+    "Types:\n"
+    "  bpe, unigram  SentencePiece: spiece.model, with <pad> 0, </s> 1, <unk> 2 as T5 has them\n"
+    "  byte-bpe      GPT-2's: any bytes; tokenizer.json, vocab.json, merges.txt\n"
+    "  wordpiece     BERT's: tokenizer.json, vocab.txt\n"
+    "  char          every character of the text, at most --vocab of them\n"
+    "  byte          ByT5's: needs no text\n"
+    "\n"
+    "Files are plain text, .gz or .zst, one sentence a line. The same files and flags give the\n"
+    "same tokenizer, whatever the number of threads.\n"
+    "\n"
+    "Example:\n"
+    "  heed tokenizer train --type bpe --vocab 8000 --out tokenizer train.en train.de";
+
+constexpr const char* kEncodeHelp =
+    "Line in, line out: ids with spaces between them, or with --json one object a line,\n"
+    "{\"ids\", \"pieces\", \"offsets\"}; offsets are bytes of the line, [begin, end).\n"
+    "--type char without a file knows ASCII's visible characters, tab and newline.\n"
+    "\n"
+    "Example:\n"
+    "  echo 'Hello world' | heed tokenizer encode --model DIR";
+
+constexpr const char* kDecodeHelp =
+    "Line in, line out: a line is ids with spaces between them, a JSON list of them, or an\n"
+    "object with \"ids\", as encode --json writes it. With --json, {\"text\"} a line.\n"
+    "\n"
+    "Example:\n"
+    "  heed tokenizer encode --model DIR text | heed tokenizer decode --model DIR";
+
+struct TokenizerFlags {
+  std::string model, tokenizer, type;
+  std::string side;
+  bool no_special = false, special = false, json = false;
+  std::vector<std::string> files;
+};
+
+std::string dump(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+TokenizerPtr open_tokenizer(const TokenizerFlags& flags, const std::string& verb) {
+  const int given = !flags.model.empty() + !flags.tokenizer.empty() + !flags.type.empty();
+  if (given != 1) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        verb + ": give " + (given == 0 ? "" : "only ") + "one of --model, --tokenizer and --type",
+        verb + " --model DIR");
+  }
+  if (!flags.type.empty()) return make_tokenizer(flags.type);
+  return load_tokenizer(flags.model.empty() ? flags.tokenizer : flags.model);
+}
+
+TextSide side_of(const std::string& text) {
+  if (text == "source") return TextSide::source;
+  if (text == "target") return TextSide::target;
+  throw Error(ErrorCode::invalid_argument,
+              "--side: expected source or target, found '" + text + "'",
+              "--side is for tokenizers with two languages, such as Marian's");
+}
+
+// What function(line, reader) gives for each line of the files; standard input when there are none.
+template <class Function>
+void each_line(std::vector<std::string> files, Function function) {
+  if (files.empty()) files = {"-"};
+  std::string line;
+  for (const std::string& file : files) {
+    LineReader reader(file);
+    while (reader.next(line)) function(line, reader);
+  }
+}
+
+std::string joined(const std::vector<int32_t>& ids) {
+  std::string text;
+  for (const int32_t id : ids) {
+    if (!text.empty()) text += ' ';
+    text += std::to_string(id);
+  }
+  return text;
+}
+
+void run_encode(const TokenizerFlags& flags, Output& out) {
+  const TokenizerPtr tokenizer = open_tokenizer(flags, "heed tokenizer encode");
+  const EncodeOptions options = {.special_tokens = !flags.no_special, .side = side_of(flags.side)};
+  each_line(flags.files, [&](const std::string& line, const LineReader&) {
+    if (!flags.json) return out.write(joined(tokenizer->encode_ids(line, options)) + "\n");
+    const Encoding encoding = tokenizer->encode(line, options);
+    Json pieces = Json::array(), offsets = Json::array();
+    for (const int32_t id : encoding.ids) pieces.push_back(tokenizer->piece(id));
+    for (const TextSpan& span : encoding.offsets) offsets.push_back({span.begin, span.end});
+    out.write(dump({{"ids", encoding.ids}, {"pieces", pieces}, {"offsets", offsets}}) + "\n");
+  });
+}
+
+[[noreturn]] void throw_no_ids(const LineReader& reader, const std::string& found) {
+  throw Error(ErrorCode::invalid_argument,
+              reader.where() + ": expected ids, found " +
+                  (found.size() > 40 ? found.substr(0, 40) + "…" : found),
+              "a line is whole numbers with spaces between them, or {\"ids\": [1, 2]}");
+}
+
+std::vector<int32_t> ids_of_json(const std::string& line, const LineReader& reader) {
+  const Json json = Json::parse(line, nullptr, false);
+  const Json* list = &json;
+  if (json.is_object() && json.contains("ids")) list = &json["ids"];
+  if (!list->is_array()) throw_no_ids(reader, line);
+  std::vector<int32_t> ids;
+  for (const Json& id : *list) {
+    if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw_no_ids(reader, dump(id));
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+std::vector<int32_t> ids_of_line(const std::string& line, const LineReader& reader) {
+  std::vector<int32_t> ids;
+  for (size_t at = line.find_first_not_of(" \t"); at != std::string::npos;
+       at = line.find_first_not_of(" \t", at)) {
+    if (ids.empty() && (line[at] == '{' || line[at] == '[')) return ids_of_json(line, reader);
+    const size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    int32_t id = 0;
+    const auto read = std::from_chars(line.data() + at, line.data() + end, id);
+    if (read.ec != std::errc() || read.ptr != line.data() + end) {
+      throw_no_ids(reader, "'" + line.substr(at, end - at) + "'");
+    }
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+void run_decode(const TokenizerFlags& flags, Output& out) {
+  const TokenizerPtr tokenizer = open_tokenizer(flags, "heed tokenizer decode");
+  const DecodeOptions options = {.skip_special_tokens = !flags.special,
+                                 .side = side_of(flags.side)};
+  each_line(flags.files, [&](const std::string& line, const LineReader& reader) {
+    const std::vector<int32_t> ids = ids_of_line(line, reader);
+    std::string text;
+    try {
+      text = tokenizer->decode(ids, options);
+    } catch (const Error& error) {
+      throw Error(error.code(), reader.where() + ": " + error.what(), error.hint());
+    }
+    out.write((flags.json ? dump({{"text", text}}) : text) + "\n");
+  });
+}
+
+void run_info(const TokenizerFlags& flags, Output& out) {
+  const TokenizerPtr tokenizer = open_tokenizer(flags, "heed tokenizer info");
+  const SpecialIds& ids = tokenizer->special_ids();
+  const std::vector<int32_t> around = tokenizer->encode_ids("");
+  Json specials = Json::object();
+  Table table({{"token"}, {"id", Align::right}, {"piece"}});
+  for (const auto& [name, id] :
+       std::initializer_list<std::pair<const char*, int32_t>>{{"pad", ids.pad},
+                                                              {"unknown", ids.unknown},
+                                                              {"begin", ids.begin},
+                                                              {"end", ids.end},
+                                                              {"classify", ids.classify},
+                                                              {"separate", ids.separate},
+                                                              {"mask", ids.mask}}) {
+    if (id < 0) continue;
+    specials[name] = {{"id", id}, {"piece", tokenizer->piece(id)}};
+    table.add_row({name, std::to_string(id), tokenizer->piece(id)});
+  }
+  if (flags.json) {
+    return out.write(dump({{"vocabulary", tokenizer->vocabulary_size()},
+                           {"special_tokens", specials},
+                           {"empty_text", around}},
+                          2) +
+                     "\n");
+  }
+  out.write("vocabulary   " + std::to_string(tokenizer->vocabulary_size()) + "\n" +
+            "empty text   " + (around.empty() ? "no ids" : joined(around)) + "\n\n" + table.text());
+}
+
+struct TrainFlags : CommonFlags {
+  TokenizerTraining training;
+  int vocabulary = 8000;
+  std::string out;
+};
+
+void run_train(TrainFlags& flags, Output& out) {
+  if (flags.out.empty()) {
+    throw Error(ErrorCode::invalid_argument, "heed tokenizer train: --out is missing",
+                "heed tokenizer train --type bpe --vocab 8000 --out DIR FILE…");
+  }
+  TokenizerTraining& training = flags.training;
+  training.vocabulary = flags.vocabulary;
+  training.threads = flags.threads;
+  ProgressLine progress;
+  training.progress = [&progress](std::string_view phase, double done) {
+    progress.show(std::string(phase) + (done < 0 ? "" : " " + fixed(100 * done, 0) + " %"));
+  };
+  TokenizerTrainingReport report;
+  const TokenizerPtr tokenizer = train_tokenizer(training, &report);
+  progress.clear();
+  tokenizer->save(flags.out);
+  if (flags.json) {
+    return out.write(dump({{"type", training.type},
+                           {"vocabulary", tokenizer->vocabulary_size()},
+                           {"lines", report.lines},
+                           {"bytes", report.bytes},
+                           {"empty_lines", report.empty_lines},
+                           {"invalid_lines", report.invalid_lines},
+                           {"skipped_lines", report.skipped_lines},
+                           {"out", flags.out}},
+                          2) +
+                     "\n");
+  }
+  out.write("saved " + training.type + " tokenizer, vocabulary " +
+            std::to_string(tokenizer->vocabulary_size()) + ", in " + flags.out + "\n");
+  if (report.lines > 0) {
+    out.write("read " + std::to_string(report.lines) + " lines, " + std::to_string(report.bytes) +
+              " bytes; " + std::to_string(report.empty_lines) + " empty, " +
+              std::to_string(report.invalid_lines) + " not UTF-8, " +
+              std::to_string(report.skipped_lines) + " too long\n");
+  }
+}
+
+void add_which_tokenizer(CLI::App& command, TokenizerFlags& flags) {
+  add_text(command, "--model", flags.model, "DIR", "a model folder");
+  add_text(command, "--tokenizer", flags.tokenizer, "FILE", "or one tokenizer file");
+  add_text(command, "--type", flags.type, "TYPE", "or byte or char, which need no file");
+}
+
+void add_train(Program& program, CLI::App& parent) {
+  CLI::App& train = program.add_command(parent, "train", "Make a tokenizer from text");
+  const auto flags = std::make_shared<TrainFlags>();
+  add_text(train, "--type", flags->training.type, "TYPE",
+           "bpe, unigram, byte-bpe, wordpiece, char or byte");
+  add_number(train, "--vocab", flags->vocabulary, {.min = 1, .max = 4'000'000},
+             "tokens in the vocabulary, special ones too");
+  add_switch(train, "--lowercase", flags->training.lowercase, "read text in lower case");
+  add_texts(train, "--special", flags->training.special_tokens, "TOKEN",
+            "a special token to add; give it again for more");
+  add_text(train, "--out", flags->out, "DIR", "folder to save it in");
+  add_common_flags(train, *flags);
+  add_arguments(train, "FILE", flags->training.files, "text to learn from");
+  train.footer(kTrainHelp);
+  program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
+}
+
+void add_encode(Program& program, CLI::App& parent) {
+  CLI::App& encode = program.add_command(parent, "encode", "Turn text into ids");
+  const auto flags = std::make_shared<TokenizerFlags>();
+  flags->side = "source";
+  add_which_tokenizer(encode, *flags);
+  add_switch(encode, "--no-special", flags->no_special, "leave out the tokens around a text");
+  add_text(encode, "--side", flags->side, "SIDE", "source or target, where languages differ");
+  add_switch(encode, "--json", flags->json, "ids, pieces and offsets, one object a line");
+  add_arguments(encode, "FILE", flags->files, "text; standard input when there is none, or -");
+  encode.footer(kEncodeHelp);
+  program.on_run(encode, [flags](Output& out) { run_encode(*flags, out); });
+}
+
+void add_decode(Program& program, CLI::App& parent) {
+  CLI::App& decode = program.add_command(parent, "decode", "Turn ids into text");
+  const auto flags = std::make_shared<TokenizerFlags>();
+  flags->side = "target";
+  add_which_tokenizer(decode, *flags);
+  add_switch(decode, "--special", flags->special, "show special tokens too");
+  // So that one set of flags fits both directions.
+  add_switch(decode, "--no-special", flags->no_special, "leave them out, as is the default");
+  add_text(decode, "--side", flags->side, "SIDE", "source or target, where languages differ");
+  add_switch(decode, "--json", flags->json, "one object a line, {\"text\"}");
+  add_arguments(decode, "FILE", flags->files, "ids; standard input when there is none, or -");
+  decode.footer(kDecodeHelp);
+  program.on_run(decode, [flags](Output& out) { run_decode(*flags, out); });
+}
+
+void add_info(Program& program, CLI::App& parent) {
+  CLI::App& info = program.add_command(parent, "info", "Tell what a tokenizer is");
+  const auto flags = std::make_shared<TokenizerFlags>();
+  add_which_tokenizer(info, *flags);
+  add_switch(info, "--json", flags->json, "as one JSON document");
+  program.on_run(info, [flags](Output& out) { run_info(*flags, out); });
+}
+
+}  // namespace
+
+void add_tokenizer(Program& program) {
+  CLI::App& tokenizer = program.add_command(program.heed(), "tokenizer",
+                                            "Train a tokenizer; turn text into ids and back");
+  add_train(program, tokenizer);
+  add_encode(program, tokenizer);
+  add_decode(program, tokenizer);
+  add_info(program, tokenizer);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,144 @@
+// Training of SentencePiece models, by the library's own trainer.
+#include <sentencepiece_trainer.h>
+
+#include <exception>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "heed/error.h"
+#include "text/spiece_model.h"
+#include "text/spiece_tokenizer.h"
+#include "text/tokenizer_folder.h"
+#include "text/tokenizer_parts.h"
+#include "text/tokenizer_training.h"
+#include "text/training_lines.h"
+
+namespace heed {
+namespace {
+
+// The trainer's time grows with the square of a line in places; a line this long is no sentence.
+constexpr size_t kMaxSentenceBytes = 100'000;
+// How many shares the trainer cuts its work into. Sums of floats depend on it, so it is the same on
+// every machine, and not the number of threads that someone asks for.
+constexpr const char* kShares = "16";
+
+// Feeds our files to the library. An exception must not pass through its code: it is kept, and
+// thrown again when the library has returned.
+class Sentences : public sentencepiece::SentenceIterator {
+ public:
+  Sentences(TrainingLines& lines, TokenizerTrainingReport& report)
+      : lines_(lines), report_(report) {
+    Next();
+  }
+
+  bool done() const override { return done_; }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+  void Next() override {
+    try {
+      for (;;) {
+        done_ = done_ || !lines_.next(line_);
+        if (done_ || line_.size() <= kMaxSentenceBytes) return;
+        ++report_.skipped_lines;
+      }
+    } catch (...) {
+      failure_ = std::current_exception();
+      done_ = true;
+    }
+  }
+
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  TrainingLines& lines_;
+  TokenizerTrainingReport& report_;
+  std::string line_;
+  bool done_ = false;
+  std::exception_ptr failure_;
+};
+
+// The library reads lists as CSV.
+std::string as_csv(const std::vector<std::string>& values) {
+  std::string csv;
+  for (const std::string& value : values) {
+    if (!csv.empty()) csv += ',';
+    csv += '"';
+    for (const char c : value) {
+      if (c == '"') csv += '"';
+      csv += c;
+    }
+    csv += '"';
+  }
+  return csv;
+}
+
+// "… Vocabulary size too high (8000). Please set it to a value <= 412." and the like.
+[[noreturn]] void throw_failure(const std::string& message, const TokenizerTraining& training) {
+  const auto number_after = [&message](const std::string& words) {
+    const size_t at = message.find(words);
+    if (at == std::string::npos) return std::string();
+    const size_t begin = at + words.size();
+    return message.substr(begin, message.find_first_not_of("0123456789", begin) - begin);
+  };
+  const std::string wanted = "a vocabulary of " + std::to_string(training.vocabulary);
+  if (const std::string most = number_after("set it to a value <= "); !most.empty()) {
+    throw Error(ErrorCode::invalid_argument, wanted + " is more than this text can give: " + most,
+                "a vocabulary of at most " + most + ", or more text");
+  }
+  if (message.find("smaller than required_chars") != std::string::npos) {
+    const std::string needed = number_after(" vs ");
+    throw Error(ErrorCode::invalid_argument,
+                wanted + " is too small for the characters of this text" +
+                    (needed.empty() ? "" : ", which need " + needed),
+                "a larger vocabulary, or --type byte-bpe, which needs 256 characters for any text");
+  }
+  throw Error(ErrorCode::invalid_argument, "the tokenizer cannot be trained: " + message);
+}
+
+}  // namespace
+
+TokenizerPtr train_spiece(const TokenizerTraining& training, TokenizerTrainingReport& report) {
+  TrainingLines lines(training, TrainingLines::Invalid::repaired, report);
+  Sentences sentences(lines, report);
+  sentences.rethrow();
+  if (sentences.done()) lines.check_not_empty();
+  std::unordered_map<std::string, std::string> settings = {
+      {"model_type", training.type},
+      {"vocab_size", std::to_string(training.vocabulary)},
+      {"character_coverage", "0.9995"},
+      {"normalization_rule_name", training.lowercase ? "nmt_nfkc_cf" : "nmt_nfkc"},
+      {"pad_id", "0"},
+      {"eos_id", "1"},
+      {"unk_id", "2"},
+      {"bos_id", "-1"},
+      {"max_sentence_length", std::to_string(kMaxSentenceBytes + 1)},
+      {"num_threads", kShares},
+      {"minloglevel", "4"},
+  };
+  if (!training.special_tokens.empty()) {
+    settings["user_defined_symbols"] = as_csv(training.special_tokens);
+  }
+  silence_sentencepiece();
+  std::string bytes;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &bytes);
+  sentences.rethrow();
+  if (!status.ok()) throw_failure(status.message(), training);
+
+  nlohmann::ordered_json config = {{"tokenizer_class", "T5Tokenizer"},
+                                   {"extra_ids", 0},
+                                   {"legacy", false},
+                                   {"pad_token", "<pad>"},
+                                   {"eos_token", "</s>"},
+                                   {"unk_token", "<unk>"},
+                                   {"model_max_length", kNoMaxLength}};
+  if (!training.special_tokens.empty()) {
+    config["additional_special_tokens"] = training.special_tokens;
+  }
+  return make_spiece_tokenizer(bytes, config);
+}
+
+}  // namespace heed

@@ -1,0 +1,11 @@
+// The trainers behind train_tokenizer(), one a kind.
+#pragma once
+
+#include "heed/tokenizer.h"
+
+namespace heed {
+
+TokenizerPtr train_spiece(const TokenizerTraining& training, TokenizerTrainingReport& report);
+TokenizerPtr train_char(const TokenizerTraining& training, TokenizerTrainingReport& report);
+
+}  // namespace heed
