@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fuzz_spiece.h"
 #include "heed/error.h"
 #include "model/hugging_face.h"
 #include "model/safetensors.h"
@@ -64,6 +65,23 @@ void make_torch_file_seeds(const std::filesystem::path& folder) {
   write_file(folder / "zip64", make_torch_file(pickle, storages, true));
 }
 
+void make_spiece_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  for (const int model_type : {1, 2, 3, 4}) {
+    for (const bool rules : {false, true}) {
+      const std::string name = std::to_string(model_type) + (rules ? "-rules" : "");
+      write_file(folder / name, fuzz::spiece_model(model_type, rules));
+    }
+  }
+}
+
+void make_spiece_text_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "plain", "a bc  \xc3\xa9 b");
+  write_file(folder / "special", "<s>b</s> <extra_id_0> \xe2\x96\x81 <mask><user>");
+  write_file(folder / "invalid", "\xe2\x96 \xff a \xed\xa0\x80");
+}
+
 }  // namespace
 }  // namespace heed
 
@@ -76,6 +94,8 @@ int main(int argc, char** argv) {
     const std::filesystem::path folder = argv[1];
     heed::make_config_seeds(folder / "config");
     heed::make_safetensors_seeds(folder / "safetensors");
+    heed::make_spiece_seeds(folder / "spiece");
+    heed::make_spiece_text_seeds(folder / "spiece_text");
     heed::make_torch_file_seeds(folder / "torch_file");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());

@@ -156,7 +156,8 @@ class Bpe : public SubwordModel {
       const std::string_view both = entry.get_ref<const std::string&>();
       const size_t space = both.find(' ');
       if (space == both.npos || both.find(' ', space + 1) != both.npos) {
-        node.at(index).corrupt("expected two pieces and a space between, found " + in_quotes(both));
+        node.at(index).corrupt("expected two pieces and a space between, found " +
+                               in_single_quotes(both));
       }
       return {both.substr(0, space), both.substr(space + 1)};
     }
@@ -169,7 +170,7 @@ class Bpe : public SubwordModel {
   int32_t id_of(std::string_view piece, const JsonNode& node, size_t index) const {
     const int32_t id = vocabulary_.find(piece);
     if (id < 0) {
-      node.at(index).corrupt(in_quotes(piece) + " is not in the vocabulary");
+      node.at(index).corrupt(in_single_quotes(piece) + " is not in the vocabulary");
     }
     return id;
   }

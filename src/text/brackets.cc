@@ -3,10 +3,10 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/text_file.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "heed/suggest.h"
+#include "heed/text_file.h"
 #include "text/bracket_tree.h"
 #include "text/metric_text.h"
 

@@ -17,7 +17,9 @@ const char* kind_of(const nlohmann::json& value) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) { return std::string("'").append(text).append("'"); }
+std::string in_single_quotes(std::string_view text) {
+  return std::string("'").append(text).append("'");
+}
 
 std::string JsonNode::place() const { return path_.empty() ? file_ : file_ + ": " + path_; }
 
@@ -31,7 +33,7 @@ void JsonNode::corrupt(const std::string& problem) const {
 }
 
 void JsonNode::unsupported(const std::string& kind, const std::string& known) const {
-  throw Error(ErrorCode::unsupported, place() + ": " + in_quotes(kind) + " is not supported",
+  throw Error(ErrorCode::unsupported, place() + ": " + in_single_quotes(kind) + " is not supported",
               "what is: " + known);
 }
 
@@ -44,7 +46,7 @@ bool JsonNode::has(const char* key) const {
 JsonNode JsonNode::at(const char* key) const {
   if (!value_->is_object()) expected("an object");
   const auto found = value_->find(key);
-  if (found == value_->end()) corrupt(in_quotes(key) + " is missing");
+  if (found == value_->end()) corrupt(in_single_quotes(key) + " is missing");
   return {*found, file_, path_.empty() ? key : path_ + "." + key};
 }
 

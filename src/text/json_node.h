@@ -10,7 +10,7 @@
 namespace heed {
 
 // 'text', for messages.
-std::string in_quotes(std::string_view text);
+std::string in_single_quotes(std::string_view text);
 
 class JsonNode {
  public:

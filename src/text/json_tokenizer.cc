@@ -159,8 +159,9 @@ void JsonTokenizer::add_tokens(const JsonNode& node) {
     const auto [other, is_new] = added_.emplace(token.id, token);
     const bool taken = vocabulary().has(token.id) && vocabulary().piece(token.id) != token.content;
     if (taken || (!is_new && other->second.content != token.content)) {
-      node.corrupt(in_quotes(token.content) + " has the id " + std::to_string(token.id) + " of " +
-                   in_quotes(taken ? vocabulary().piece(token.id) : other->second.content));
+      node.corrupt(in_single_quotes(token.content) + " has the id " + std::to_string(token.id) +
+                   " of " +
+                   in_single_quotes(taken ? vocabulary().piece(token.id) : other->second.content));
     }
     added_ids_.emplace(token.content, token.id);
     size_ = std::max<int64_t>(size_, token.id + 1);

@@ -237,6 +237,7 @@ class SpieceTokenizer : public Tokenizer {
 };
 
 std::string class_of(const TokenizerFolder& folder, const std::string& name) {
+  if (name.ends_with(".spm")) return "";  // one of Marian's, by itself
   const std::string& named = folder.tokenizer_class();
   if (!named.empty() && named != "PreTrainedTokenizer") return named;
   if (name == "spiece.model") return "T5Tokenizer";

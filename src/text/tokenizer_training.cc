@@ -27,10 +27,8 @@ TokenizerPtr train_byte(const TokenizerTraining& training, TokenizerTrainingRepo
 }
 
 constexpr Trainer kTrainers[] = {
-    {"bpe", train_spiece},
-    {"unigram", train_spiece},
-    {"char", train_char},
-    {"byte", train_byte},
+    {"bpe", train_spiece},          {"unigram", train_spiece}, {"byte-bpe", train_byte_bpe},
+    {"wordpiece", train_wordpiece}, {"char", train_char},      {"byte", train_byte},
 };
 
 void check_special_tokens(const std::vector<std::string>& tokens) {

@@ -6,6 +6,8 @@
 namespace heed {
 
 TokenizerPtr train_spiece(const TokenizerTraining& training, TokenizerTrainingReport& report);
+TokenizerPtr train_byte_bpe(const TokenizerTraining& training, TokenizerTrainingReport& report);
+TokenizerPtr train_wordpiece(const TokenizerTraining& training, TokenizerTrainingReport& report);
 TokenizerPtr train_char(const TokenizerTraining& training, TokenizerTrainingReport& report);
 
 }  // namespace heed

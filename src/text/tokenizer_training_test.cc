@@ -66,9 +66,57 @@ TEST_F(TrainTokenizer, SentencePieceModels) {
   }
 }
 
+TEST_F(TrainTokenizer, ByteLevelBpe) {
+  TokenizerTraining settings = training("byte-bpe", 300);
+  settings.special_tokens = {"<sep>"};
+  const TokenizerPtr trained = train_tokenizer(settings);
+  EXPECT_EQ(trained->vocabulary_size(), 300);
+  EXPECT_EQ(trained->find("<|endoftext|>"), 0);
+  EXPECT_EQ(trained->find("<sep>"), 1);
+  EXPECT_EQ(trained->find("!"), 2);  // the first of the alphabet
+  EXPECT_TRUE(trained->find("Ġwas").has_value());
+  EXPECT_EQ(trained->encode_ids("<sep>"), Ids{1});
+  for (const std::string line : {"the king walked to Élsinore!", "\xff\xfe \x80", "☃ \n\n x", ""}) {
+    EXPECT_EQ(trained->decode(trained->encode_ids(line)), line);
+  }
+  expect_saved(*trained);
+  // GPT-2's own files say the same as tokenizer.json.
+  std::filesystem::remove(path("saved/tokenizer.json"));
+  EXPECT_EQ(load_tokenizer(path("saved"))->encode_ids("the king was"),
+            trained->encode_ids("the king was"));
+}
+
+TEST_F(TrainTokenizer, WordPiece) {
+  TokenizerTraining settings = training("wordpiece", 80);
+  settings.lowercase = true;
+  const TokenizerPtr trained = train_tokenizer(settings);
+  EXPECT_EQ(trained->vocabulary_size(), 80);
+  EXPECT_EQ(trained->piece(0), "[PAD]");
+  EXPECT_EQ(trained->special_ids().classify, 2);
+  EXPECT_EQ(trained->special_ids().mask, 4);
+  const std::string line = "the king walked to elsinore!";
+  EXPECT_EQ(trained->decode(trained->encode_ids("The King walked to Élsinore!")), line);
+  EXPECT_EQ(trained->encode_pair("the", "the").types, (Ids{0, 0, 0, 1, 1}));
+  EXPECT_EQ(trained->encode_ids("☃", {.special_tokens = false}), Ids{1});
+  expect_saved(*trained);
+  std::filesystem::remove(path("saved/tokenizer.json"));
+  EXPECT_EQ(load_tokenizer(path("saved"))->encode_ids(line), trained->encode_ids(line));
+}
+
+TEST_F(TrainTokenizer, GivesTheSameForAnyNumberOfThreads) {
+  for (const std::string type : {"byte-bpe", "wordpiece"}) {
+    TokenizerTraining settings = training(type, type == "wordpiece" ? 90 : 320);
+    settings.threads = 1;
+    train_tokenizer(settings)->save(path("one"));
+    settings.threads = 3;
+    train_tokenizer(settings)->save(path("three"));
+    EXPECT_EQ(read_text(path("one/tokenizer.json")), read_text(path("three/tokenizer.json")));
+  }
+}
+
 TEST_F(TrainTokenizer, LowersCapitals) {
-  for (const std::string type : {"unigram", "char"}) {
-    TokenizerTraining settings = training(type, 38);
+  for (const std::string type : {"unigram", "char", "byte-bpe"}) {
+    TokenizerTraining settings = training(type, type == "byte-bpe" ? 280 : 38);
     settings.lowercase = true;
     const TokenizerPtr trained = train_tokenizer(settings);
     EXPECT_EQ(trained->encode_ids("The QUEEN"), trained->encode_ids("the queen")) << type;
@@ -109,10 +157,10 @@ TEST_F(TrainTokenizer, SaysWhatDoesNotFit) {
   };
   refuse(training("pbe", 8000), "no tokenizer type 'pbe'");
   refuse(training("bpe", 0), "a vocabulary of 0");
-  for (const std::string type : {"bpe", "unigram"}) {
+  for (const std::string type : {"bpe", "unigram", "byte-bpe", "wordpiece"}) {
     refuse(training(type, 8000), "a vocabulary of 8000 is more than this text can give: ");
     refuse(training(type, 10), "a vocabulary of 10 is too small for the characters");
-    TokenizerTraining empty = training(type, 100);
+    TokenizerTraining empty = training(type, 300);
     empty.files = {write("empty", "\n\n")};
     refuse(empty, "empty is empty");
     empty.files = {path("nothing")};

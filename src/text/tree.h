@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text_file.h"
+#include "heed/text_file.h"
 
 namespace heed {
 

@@ -13,7 +13,7 @@ Vocabulary Vocabulary::read(const JsonNode& node) {
     if (!fits) node.at(piece.c_str()).integer(0, kMaxId);
     const auto id = value.get<int32_t>();
     if (vocabulary.has(id)) {
-      node.corrupt(in_quotes(vocabulary.piece(id)) + " and " + in_quotes(piece) +
+      node.corrupt(in_single_quotes(vocabulary.piece(id)) + " and " + in_single_quotes(piece) +
                    " have the same id " + std::to_string(id));
     }
     vocabulary.add(piece, id);
