@@ -43,7 +43,7 @@ inline uint64_t hash_bytes(std::span<const std::byte> bytes, uint64_t seed = 0) 
   for (const uint64_t lane : lanes) hash = step(hash, mix_bits(lane));
   for (; bytes.size() >= 8; bytes = bytes.subspan(8)) hash = step(hash, word(bytes.data()));
   uint64_t rest = 0;
-  std::memcpy(&rest, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(&rest, bytes.data(), bytes.size());
   return mix_bits(step(hash, rest));
 }
 

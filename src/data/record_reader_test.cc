@@ -143,7 +143,8 @@ TEST_F(RecordReaderTest, ABadLineOfAFileIsLostAlone) {
 
 // Files from outside hold anything; every reader comes to their end.
 TEST_F(RecordReaderTest, SurvivesAnyBytes) {
-  const std::string alphabet("a1 \t\n\n\",:{}[]()-#.\\\0\xC3\xFF", 25);
+  using namespace std::string_literals;
+  const std::string alphabet = "a1 \t\n\n\",:{}[]()-#.\\\0\xC3\xFF"s;
   const std::pair<CorpusFormat, Objective> kinds[] = {
       {CorpusFormat::text, Objective::causal_lm},
       {CorpusFormat::tsv, Objective::classification},
@@ -156,7 +157,8 @@ TEST_F(RecordReaderTest, SurvivesAnyBytes) {
   Random random({.seed = 17});
   for (int round = 0; round < 60; ++round) {
     std::string bytes;
-    for (uint64_t n = random.below(400); n > 0; --n) bytes += alphabet[random.below(25)];
+    for (uint64_t n = random.below(400); n > 0; --n)
+      bytes += alphabet[random.below(alphabet.size())];
     const std::string file = write("a", bytes);
     for (const auto& [format, objective] : kinds) {
       for (const TextUnit unit : {TextUnit::line, TextUnit::paragraph, TextUnit::file}) {
