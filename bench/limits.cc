@@ -27,36 +27,6 @@ void fill(float* data, int64_t count) {
   for (int64_t i = kDistinct; i < count; ++i) data[i] = data[i - kDistinct];
 }
 
-// Square and large products: as fast as GEMM gets, but for luck.
-double gemm_gflops(ThreadPool& pool, double seconds) {
-  double best = 0;
-  for (const int64_t size : {1024, 1536, 2048}) {
-    const auto floats = static_cast<size_t>(size * size);
-    Arena memory(3 * floats * sizeof(float));
-    float* a = memory.allocate<float>(floats);
-    float* b = memory.allocate<float>(floats);
-    float* c = memory.allocate<float>(floats);
-    fill(a, size * size), fill(b, size * size);
-    const double time = best_seconds(seconds, [&] {
-      const Clock::time_point start = Clock::now();
-      kernels::gemm(pool, {.transpose_b = true,
-                           .m = size,
-                           .n = size,
-                           .k = size,
-                           .a = a,
-                           .lda = size,
-                           .b = b,
-                           .ldb = size,
-                           .c = c,
-                           .ldc = size});
-      return seconds_since(start);
-    });
-    best =
-        std::max(best, 2.0 * static_cast<double>(size * size) * static_cast<double>(size) / time);
-  }
-  return best / 1e9;
-}
-
 struct Stream {
   int64_t floats = 0;   // of one array of one thread
   double moves = 0;     // how many arrays a pass reads, and how many it writes, together
@@ -121,6 +91,36 @@ double update_gbs(ThreadPool& pool, int64_t floats, double seconds) {
 int64_t l2_cache_bytes() { return cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10); }
 int64_t last_cache_bytes() { return cache_bytes(_SC_LEVEL3_CACHE_SIZE, 32 << 20); }
 
+// Square and large products: as fast as GEMM gets, but for luck.
+double measure_gemm_gflops(ThreadPool& pool, double seconds) {
+  double best = 0;
+  for (const int64_t size : {1024, 1536, 2048}) {
+    const auto floats = static_cast<size_t>(size * size);
+    Arena memory(3 * floats * sizeof(float));
+    float* a = memory.allocate<float>(floats);
+    float* b = memory.allocate<float>(floats);
+    float* c = memory.allocate<float>(floats);
+    fill(a, size * size), fill(b, size * size);
+    const double time = best_seconds(seconds, [&] {
+      const Clock::time_point start = Clock::now();
+      kernels::gemm(pool, {.transpose_b = true,
+                           .m = size,
+                           .n = size,
+                           .k = size,
+                           .a = a,
+                           .lda = size,
+                           .b = b,
+                           .ldb = size,
+                           .c = c,
+                           .ldc = size});
+      return seconds_since(start);
+    });
+    best =
+        std::max(best, 2.0 * static_cast<double>(size * size) * static_cast<double>(size) / time);
+  }
+  return best / 1e9;
+}
+
 Limits better_of(const Limits& a, const Limits& b) {
   return {std::max(a.gemm_gflops, b.gemm_gflops), std::max(a.memory_gbs, b.memory_gbs),
           std::max(a.memory_update_gbs, b.memory_update_gbs), std::max(a.l2_gbs, b.l2_gbs)};
@@ -130,7 +130,7 @@ Limits measure_limits(ThreadPool& pool, double seconds) {
   const auto float_bytes = static_cast<int64_t>(sizeof(float));
   const int64_t far = std::max<int64_t>(256 << 20, 4 * last_cache_bytes());
   Limits limits;
-  limits.gemm_gflops = gemm_gflops(pool, seconds);
+  limits.gemm_gflops = measure_gemm_gflops(pool, seconds);
   limits.memory_gbs = copy_gbs(pool, far / 2 / pool.threads() / float_bytes, 1, seconds);
   limits.memory_update_gbs = update_gbs(pool, far / 3 / pool.threads() / float_bytes, seconds);
   // Half of L2 holds the two arrays of a thread. Repeated, so that waking the threads hardly

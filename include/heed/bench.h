@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,5 +53,33 @@ struct OpsBench {
 
 // Throws invalid_argument when the filter matches no row.
 OpsBench bench_ops(const OpsBenchOptions& options);
+
+// Whole training steps of a preset with random weights, on one batch of equal lengths.
+struct TrainBenchOptions {
+  std::string preset;
+  std::string objective{};         // empty: what the preset's head is for
+  int64_t sequences = 32;          // of each side
+  int64_t length = 32;             // tokens of each
+  int64_t vocabulary = 0;          // 0: the preset's
+  std::optional<float> dropout{};  // everywhere; none: as the preset says
+  int threads = 0;                 // 0: every CPU this process may use
+  uint64_t seed = 1;
+  double seconds = 6;  // how long steps are repeated; the best one counts
+};
+
+struct TrainBench {
+  int threads = 0;
+  std::string instruction_set;
+  int64_t parameters = 0;
+  int64_t tokens = 0;  // of a step, both sides
+  double tokens_per_second = 0;
+  double step_ms = 0, forward_ms = 0, backward_ms = 0, update_ms = 0;
+  double gflops = 0;             // of the matrix products alone
+  double gemm_limit_gflops = 0;  // the best GEMM seen in this run
+  double fraction_of_limit = 0;
+  int64_t planned_bytes = 0;   // weights, gradients, slots and activations
+  int64_t peak_rss_bytes = 0;  // of the process, before the limits are measured
+};
+TrainBench bench_train(const TrainBenchOptions& options);
 
 }  // namespace heed

@@ -1,0 +1,186 @@
+// The speed of whole training steps: forward, backward and update, next to the GEMM limit.
+#include <algorithm>
+#include <cmath>
+
+#include "bench/limits.h"
+#include "bench/row.h"
+#include "heed/bench.h"
+#include "heed/error.h"
+#include "kernels/instruction_set.h"
+#include "model/presets.h"
+#include "train/optimizer.h"
+#include "train/step.h"
+#include "train/trainer.h"
+
+namespace heed {
+namespace {
+
+// As PyTorch's Transformer takes its one number: residual branches, attention, activations,
+// embeddings.
+void set_dropout(float p, ModelConfig& config) {
+  config.dropout = config.attention_dropout = p;
+  config.activation_dropout = config.embedding_dropout = p;
+}
+
+Head head_of(const std::string& objective, const ModelConfig& config) {
+  const bool encoder = config.family == Family::encoder_only;
+  if (objective.empty()) return config.head;
+  if (objective == "translation" && config.family == Family::encoder_decoder) {
+    return Head::language_model;
+  }
+  if (objective == "causal_lm" && config.family == Family::decoder_only) {
+    return Head::language_model;
+  }
+  if (objective == "masked_lm" && encoder) return Head::masked_lm;
+  if (objective == "classification" && config.family != Family::encoder_decoder) {
+    return Head::classifier;
+  }
+  if (objective == "tagging" && config.family != Family::encoder_decoder) {
+    return Head::token_classifier;
+  }
+  throw Error(
+      ErrorCode::invalid_argument,
+      "objective '" + objective + "' is not for " + std::string(name_of(config.family)) + " models",
+      "translation, causal_lm, masked_lm, classification or tagging, as the preset allows");
+}
+
+ModelConfig config_of(const TrainBenchOptions& options) {
+  ModelConfig config = preset(options.preset);
+  config.head = head_of(options.objective, config);
+  constexpr int kClasses = 2;
+  if (config.head == Head::classifier || config.head == Head::token_classifier) {
+    config.labels = kClasses;
+  }
+  if (options.dropout) set_dropout(*options.dropout, config);
+  if (options.vocabulary > 0) config.vocabulary = options.vocabulary;
+  if (config.position == Position::learned && options.length > config.max_positions) {
+    throw Error(ErrorCode::invalid_argument,
+                "length " + std::to_string(options.length) + " is beyond the preset's " +
+                    std::to_string(config.max_positions) + " positions",
+                "use a smaller --length");
+  }
+  config.max_positions = std::max(config.max_positions, options.length);
+  check(config, options.preset);
+  return config;
+}
+
+TrainingBatch random_batch(const ModelConfig& config, const TrainBenchOptions& options) {
+  Random random({.seed = options.seed});
+  const auto fill = [&](Rows& rows, int64_t vocabulary) {
+    for (int64_t s = 0; s < options.sequences; ++s) {
+      for (int64_t i = 0; i < options.length; ++i) {
+        rows.tokens.push_back(
+            static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary))));
+      }
+      rows.end_sequence();
+    }
+  };
+  TrainingBatch batch;
+  fill(batch.input, config.vocabulary);
+  if (config.family == Family::encoder_decoder) fill(batch.target, config.output_vocabulary());
+  const int64_t rows = options.sequences * options.length;
+  const auto draw = [&](int64_t below) {
+    return static_cast<int32_t>(random.below(static_cast<uint64_t>(below)));
+  };
+  if (config.head == Head::classifier) {
+    for (int64_t s = 0; s < options.sequences; ++s) {
+      batch.sequence_labels.push_back(draw(config.labels));
+    }
+    return batch;
+  }
+  constexpr double kMaskRate = 0.15;  // BERT's
+  for (int64_t r = 0; r < rows; ++r) {
+    const bool asked = config.head != Head::masked_lm || random.uniform() < kMaskRate;
+    const int64_t classes =
+        config.head == Head::token_classifier ? config.labels : config.output_vocabulary();
+    batch.labels.push_back(asked ? draw(classes) : kIgnoreLabel);
+  }
+  return batch;
+}
+
+// Products of one step: three times those of a forward, two operations for each weight that a row
+// meets, and four for each pair of positions and column in attention (both products, no mask
+// taken off, as is usual).
+double step_flops(const ModelConfig& config, const TrainBenchOptions& options,
+                  const TrainingBatch& batch) {
+  const auto rows = static_cast<double>(options.sequences * options.length);
+  const auto length = static_cast<double>(options.length);
+  const bool two = config.family == Family::encoder_decoder;
+  double flops = 0;
+  for (const ParameterSpec& spec : declare(config)) {
+    const bool table = spec.name.starts_with("embedding.") || spec.name.starts_with("target.") ||
+                       spec.name.ends_with("t5_bias") || spec.name == "output.weight";
+    const bool head = spec.name.starts_with("head.") || spec.name.starts_with("pooler") ||
+                      spec.name.starts_with("next_sentence");
+    if (spec.rows > 1 && !table && !head) flops += 2 * rows * static_cast<double>(spec.size());
+  }
+  if (config.head == Head::language_model || config.head == Head::masked_lm) {
+    const auto asked = static_cast<double>(count_labels(batch).labels);
+    flops += 2 * asked * static_cast<double>(config.output_vocabulary() * config.width);
+    if (config.head == Head::masked_lm) {
+      flops += 2 * asked * static_cast<double>(config.width * config.width);
+    }
+  }
+  const double width = static_cast<double>(config.heads) * config.head_dimension();
+  const int layers = two ? config.encoder_layers + 2 * config.decoder_layers
+                     : config.family == Family::encoder_only ? config.encoder_layers
+                                                             : config.decoder_layers;
+  flops += 4 * rows * length * width * layers;
+  return 3 * flops;
+}
+
+}  // namespace
+
+TrainBench bench_train(const TrainBenchOptions& options) {
+  const ModelConfig config = config_of(options);
+  ThreadPool pool(options.threads);
+  Network network(config, options.seed);
+  network.add_gradients();
+  Parameters& p = network.parameters();
+  StepRunner runner({.network = network, .pool = pool, .loss = {.label_smoothing = 0.1f}});
+  Optimizer optimizer(p, {.clip_norm = 1});
+  const TrainingBatch batch = random_batch(config, options);
+  const LabelCounts counts = count_labels(batch);
+
+  TrainBench result;
+  result.threads = pool.threads();
+  result.instruction_set = kernels::instruction_set();
+  result.parameters = parameter_count(config);
+  result.tokens = batch.rows();
+  result.planned_bytes =
+      static_cast<int64_t>(4 * p.all_values().size_bytes() + runner.training_bytes(batch));
+  double best = std::numeric_limits<double>::infinity();
+  int64_t step = 0;
+  // The limit is measured in the middle: other programs on the machine come and go.
+  double limit = 0;
+  for (int half = 0; half < 2; ++half) {
+    bench::best_seconds(options.seconds / 2, [&] {
+      const bench::Clock::time_point start = bench::Clock::now();
+      p.begin_step();
+      runner.train(batch, counts, {.seed = options.seed, .step = ++step});
+      const bench::Clock::time_point trained = bench::Clock::now();
+      p.finish_gradients();
+      constexpr double kLearningRate = 1e-4;
+      optimizer.update(pool, kLearningRate, optimizer.clip_factor(optimizer.gradient_norm(pool)));
+      const double seconds = bench::seconds_since(start), update = bench::seconds_since(trained);
+      if (seconds < best) {
+        best = seconds;
+        result.step_ms = 1e3 * seconds;
+        result.update_ms = 1e3 * update;
+        result.backward_ms = 1e3 * runner.times().backward_seconds;
+        result.forward_ms = result.step_ms - result.update_ms - result.backward_ms;
+      }
+      return seconds;
+    });
+    if (half > 0) continue;
+    result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
+    limit = bench::measure_gemm_gflops(pool, options.seconds / 20);
+  }
+  result.tokens_per_second = static_cast<double>(result.tokens) / best;
+  result.gflops = step_flops(config, options, batch) / best / 1e9;
+  result.gemm_limit_gflops = limit;
+  result.fraction_of_limit = result.gflops / limit;
+  return result;
+}
+
+}  // namespace heed
