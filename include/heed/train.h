@@ -35,10 +35,10 @@ struct TrainProgress {
 // What real decoding says about a model: training itself knows only losses. The command hands in a
 // validator that runs the engine.
 struct ValidationRequest {
-  std::string model;  // a model folder
-  std::string objective;
-  std::vector<std::string> files;  // as [validate] files, ready to open
-  std::string metric;              // the recipe's
+  std::string model{};  // a model folder
+  std::string objective{};
+  std::vector<std::string> files{};  // as [validate] files, ready to open
+  std::string metric{};              // the recipe's
   int beam = 4;
   double length_penalty = 0.6;
   int64_t max_sentences = 0;  // 0: all

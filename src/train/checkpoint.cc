@@ -93,21 +93,26 @@ void add_views(const char* prefix, std::span<const float> buffer, const Paramete
   }
 }
 
+void read_view(const TensorFile& file, const char* prefix, const ParameterSpec& spec,
+               const std::string& where, std::span<float> out) {
+  const TensorView* view = file.find(prefix + spec.name);
+  const std::vector<int64_t> shape{spec.rows, spec.cols};
+  if (!view || view->shape != shape || view->dtype != DType::f32) {
+    throw Error(ErrorCode::invalid_argument,
+                where + ": " + prefix + spec.name + " is " +
+                    (view ? shape_text(view->shape) : std::string("missing")) +
+                    ", this recipe's model has " + shape_text(shape),
+                "train another model into another folder: --out NEW");
+  }
+  std::memcpy(out.data(), view->bytes.data(), view->bytes.size());
+}
+
 void read_views(const TensorFile& file, const char* prefix, const Parameters& p,
                 const std::string& where, std::span<float> buffer) {
   const float* const base = p.all_values().data();
   for (const ParameterSpec& spec : p.specs()) {
-    const TensorView* view = file.find(prefix + spec.name);
-    const std::vector<int64_t> shape{spec.rows, spec.cols};
-    if (!view || view->shape != shape || view->dtype != DType::f32) {
-      throw Error(ErrorCode::invalid_argument,
-                  where + ": " + prefix + spec.name + " is " +
-                      (view ? shape_text(view->shape) : std::string("missing")) +
-                      ", this recipe's model has " + shape_text(shape),
-                  "train another model into another folder: --out NEW");
-    }
     const auto at = static_cast<size_t>(p.values(spec.name).data() - base);
-    std::memcpy(buffer.data() + at, view->bytes.data(), view->bytes.size());
+    read_view(file, prefix, spec, where, buffer.subspan(at, static_cast<size_t>(spec.size())));
   }
 }
 
@@ -178,14 +183,14 @@ std::vector<Checkpoint> Checkpoints::list() const {
 }
 
 std::string Checkpoints::begin(const Network& network, int64_t step,
-                               const std::function<void(const std::string&)>& save_tokenizer) {
+                               const std::function<void(const std::string&)>& save_beside_model) {
   const std::string partial = path(step, ".partial");
   std::error_code failed;
   fs::remove_all(partial, failed);
   if (!failed) fs::create_directories(partial, failed);
   if (failed) fail(partial, failed.message());
   network.save(partial);
-  if (save_tokenizer) save_tokenizer(partial);
+  if (save_beside_model) save_beside_model(partial);
   return partial;
 }
 
@@ -258,18 +263,30 @@ void Checkpoints::prune(const Keep& keep) const {
 
 void load_average(const std::vector<Checkpoint>& checkpoints, Parameters& p) {
   HEED_CHECK(!checkpoints.empty(), "an average of nothing");
-  std::vector<double> sum(p.all_values().size());
-  std::vector<float> one(sum.size());
+  struct Source {
+    TensorFile file;
+    const char* prefix;
+    std::string where;
+  };
+  std::vector<Source> sources;
   for (const Checkpoint& c : checkpoints) {
     const std::string where = c.folder + kTrainingFile;
-    const TensorFile file = TensorFile::open(where);
-    const bool has_average = file.find(kAverage + p.specs().front().name) != nullptr;
-    read_views(file, has_average ? kAverage : kWeights, p, where, one);
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+    TensorFile file = TensorFile::open(where);
+    const bool averaged = file.find(kAverage + p.specs().front().name) != nullptr;
+    sources.push_back({std::move(file), averaged ? kAverage : kWeights, where});
   }
-  const auto n = static_cast<double>(checkpoints.size());
-  for (size_t i = 0; i < sum.size(); ++i) {
-    p.all_values()[i] = static_cast<float>(sum[i] / n);
+  // Weight by weight, so that no second model has to fit into memory.
+  std::vector<double> sum;
+  for (const ParameterSpec& spec : p.specs()) {
+    sum.assign(static_cast<size_t>(spec.size()), 0.0);
+    const std::span<float> values = p.values(spec.name);
+    for (const Source& source : sources) {
+      read_view(source.file, source.prefix, spec, source.where, values);
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+    }
+    for (size_t i = 0; i < sum.size(); ++i) {
+      values[i] = static_cast<float>(sum[i] / static_cast<double>(sources.size()));
+    }
   }
 }
 

@@ -62,9 +62,9 @@ class Checkpoints {
   std::vector<Checkpoint> list() const;
 
   // Writes the model part and returns the folder it is in until commit(), so that the very
-  // checkpoint can be validated. `save_tokenizer` is given that folder.
+  // checkpoint can be validated. `save_beside_model` is given that folder, for the tokenizer.
   std::string begin(const Network& network, int64_t step,
-                    const std::function<void(const std::string&)>& save_tokenizer);
+                    const std::function<void(const std::string&)>& save_beside_model);
   // Adds what training needs to go on, and gives the folder its name.
   void commit(Network& network, Optimizer& optimizer, const TrainingState& state);
 

@@ -134,7 +134,7 @@ void Trainer::rehearse() {
     if (o_.validator && state_.step == 0) {
       ValidationRequest request = o_.request;
       constexpr int64_t kFewSentences = 4;
-      request.model = checkpoints_.begin(o_.network, state_.step, o_.save_tokenizer);
+      request.model = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
       request.max_sentences = kFewSentences;
       o_.validator(request);
     }
@@ -291,7 +291,7 @@ void Trainer::save(bool validating) {
   if (optimizer_.has_average()) optimizer_.swap_average();
   state_.metric.reset();
   try {
-    const std::string folder = checkpoints_.begin(o_.network, state_.step, o_.save_tokenizer);
+    const std::string folder = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
     if (validating) judge(folder);
   } catch (...) {
     if (optimizer_.has_average()) optimizer_.swap_average();
@@ -330,7 +330,7 @@ void Trainer::finish() {
     steps += (steps.empty() ? "" : ", ") + std::to_string(c.state.step);
   }
   o_.network.save(o_.folder);
-  if (o_.save_tokenizer) o_.save_tokenizer(o_.folder);
+  if (o_.save_beside_model) o_.save_beside_model(o_.folder);
   LogRecord record{.kind = "end", .step = state_.step, .text = "steps " + steps};
   if (validates()) {
     result_.validation = evaluate();

@@ -42,7 +42,7 @@ struct TrainerOptions {
   ScheduleOptions schedule{};
   const Network* teacher = nullptr;
   std::vector<TrainSetting> settings{};  // for the report, and to tell what has changed
-  std::function<void(const std::string& folder)> save_tokenizer{};
+  std::function<void(const std::string& folder)> save_beside_model{};
   ValidationRequest request{};  // what the validator is asked, but for the model
   Validator validator{};
   std::function<void(const TrainProgress&)> progress{};

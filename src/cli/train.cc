@@ -1,0 +1,216 @@
+// heed train: a recipe in, a model folder out.
+#include "heed/train.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/flags.h"
+#include "cli/program.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "heed/error.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "OUT/ gets config.json, model.safetensors and the tokenizer, and beside them checkpoints/,\n"
+    "log.jsonl, TensorBoard's events and report.html. Run the same again to go on after an\n"
+    "interruption: nothing is wiped, and the result is the same bit for bit. Ctrl-C saves first;\n"
+    "a second Ctrl-C exits at once.\n"
+    "\n"
+    "Examples:\n"
+    "  heed train recipes/shakespeare-char.toml --out runs/shakespeare\n"
+    "  heed train recipes/multi30k-en-de.toml --set train.steps=100 --memory 2GB\n"
+    "  heed train recipes/multi30k-en-de.toml --print-config";
+
+struct TrainFlags : CommonFlags {
+  std::string recipe, out, memory;
+  std::vector<std::string> set;
+  bool print_config = false;
+  const CLI::Option* seed_option = nullptr;
+};
+
+std::atomic<bool> stop_requested = false;
+
+// While it lives, the first Ctrl-C asks for a stop and the second one ends the process.
+class StopOnInterrupt {
+ public:
+  StopOnInterrupt() {
+    stop_requested = false;
+    struct sigaction action {};
+    action.sa_handler = [](int signal) {
+      constexpr int kKilledBySignal = 128;  // what shells report
+      if (stop_requested.exchange(true)) _exit(kKilledBySignal + signal);
+    };
+    sigaction(SIGINT, &action, &before_interrupt_);
+    sigaction(SIGTERM, &action, &before_terminate_);
+  }
+  ~StopOnInterrupt() {
+    sigaction(SIGINT, &before_interrupt_, nullptr);
+    sigaction(SIGTERM, &before_terminate_, nullptr);
+  }
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+
+ private:
+  struct sigaction before_interrupt_ {
+  }, before_terminate_{};
+};
+
+std::string duration(double seconds) {
+  const auto total = static_cast<int64_t>(seconds + 0.5);
+  const int64_t hours = total / 3600, minutes = total / 60 % 60;
+  if (hours > 0) return std::to_string(hours) + "h" + std::to_string(minutes) + "m";
+  if (minutes > 0) return std::to_string(minutes) + "m" + std::to_string(total % 60) + "s";
+  return std::to_string(total) + "s";
+}
+
+std::string general(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+// A bar that is rewritten on a terminal; elsewhere a plain line now and then.
+class TrainingDisplay {
+ public:
+  void step(const TrainProgress& p) {
+    const auto now = std::chrono::steady_clock::now();
+    const bool last = p.step == p.steps;
+    const double interval = terminal_ ? kBarSeconds : kLineSeconds;
+    if (!last && p.step > 1 && std::chrono::duration<double>(now - shown_).count() < interval) {
+      return;
+    }
+    shown_ = now;
+    const std::string text = "step " + std::to_string(p.step) + "/" + std::to_string(p.steps) +
+                             "  loss " + fixed(p.loss, 4) + "  lr " + general(p.learning_rate) +
+                             "  " + fixed(p.tokens_per_second, 0) + " tokens/s  " +
+                             duration(p.remaining_seconds) + " left";
+    if (terminal_) {
+      line_.show(bar(static_cast<double>(p.step) / static_cast<double>(p.steps)) + " " + text);
+    } else {
+      std::fprintf(stderr, "%s\n", text.c_str());
+    }
+  }
+  void note(std::string_view text) {
+    line_.clear();
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+  }
+
+ private:
+  static constexpr double kBarSeconds = 0.1, kLineSeconds = 10;
+
+  static std::string bar(double share) {
+    constexpr int kCells = 20;
+    const int filled = static_cast<int>(share * kCells);
+    return "[" + std::string(static_cast<size_t>(filled), '#') +
+           std::string(static_cast<size_t>(kCells - filled), '.') + "]";
+  }
+
+  ProgressLine line_;
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  std::chrono::steady_clock::time_point shown_{};
+};
+
+std::string config_text(const std::vector<TrainSetting>& settings) {
+  std::string text, section;
+  for (const TrainSetting& s : settings) {
+    if (s.section != section) {
+      text += (section.empty() ? "[" : "\n[") + s.section + "]\n";
+      section = s.section;
+    }
+    std::string line = s.key + " = " + s.value;
+    constexpr size_t kCommentColumn = 44;
+    if (line.size() < kCommentColumn) line.append(kCommentColumn - line.size(), ' ');
+    text += line + "  # " + s.origin + ": " + s.help + "\n";
+  }
+  return text;
+}
+
+std::string config_json(const std::vector<TrainSetting>& settings) {
+  nlohmann::ordered_json document = nlohmann::ordered_json::object();
+  for (const TrainSetting& s : settings) {
+    document[s.section][s.key] = {{"value", s.value}, {"origin", s.origin}, {"help", s.help}};
+  }
+  return document.dump(2) + "\n";
+}
+
+std::string to_text(const TrainResult& r) {
+  std::string text = r.folder + ": " + std::to_string(r.steps) + " steps in " +
+                     duration(r.seconds) + ", " +
+                     fixed(r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0, 0) +
+                     " tokens/s, memory " + fixed(static_cast<double>(r.peak_rss_bytes) / 1e6, 0) +
+                     " MB (planned " + fixed(static_cast<double>(r.planned_bytes) / 1e6, 0) +
+                     " MB beside the program)\n";
+  for (const auto& [name, value] : r.validation) {
+    text += "validation " + name + " " + fixed(value, 4) + "\n";
+  }
+  return text + (r.finished ? "finished\n" : "stopped: run the same again to go on\n");
+}
+
+std::string to_json(const TrainResult& r) {
+  nlohmann::ordered_json document = {{"folder", r.folder},
+                                     {"steps", r.steps},
+                                     {"finished", r.finished},
+                                     {"seconds", r.seconds},
+                                     {"tokens", r.tokens},
+                                     {"loss", r.loss},
+                                     {"validation", r.validation},
+                                     {"planned_bytes", r.planned_bytes},
+                                     {"peak_rss_bytes", r.peak_rss_bytes}};
+  if (r.best_metric) document["best_metric"] = *r.best_metric;
+  if (r.best_metric) document["best_step"] = r.best_step;
+  return document.dump(2) + "\n";
+}
+
+void run_train(const TrainFlags& flags, Output& out) {
+  if (flags.recipe.empty()) {
+    throw Error(ErrorCode::invalid_argument, "heed train: the recipe is missing",
+                "heed train RECIPE.toml [--set key=value]… [--out DIR]");
+  }
+  TrainOptions options;
+  options.recipe = flags.recipe;
+  options.set = flags.set;
+  options.out = flags.out;
+  options.threads = flags.threads;
+  if (flags.seed_option->count() > 0) options.seed = flags.seed;
+  if (!flags.memory.empty()) options.memory_bytes = parse_bytes(flags.memory);
+  if (flags.print_config) {
+    const std::vector<TrainSetting> settings = train_settings(options);
+    out.write(flags.json ? config_json(settings) : config_text(settings));
+    return;
+  }
+  TrainingDisplay display;
+  const StopOnInterrupt interrupt;
+  options.stop = &stop_requested;
+  options.progress = [&](const TrainProgress& p) { display.step(p); };
+  options.note = [&](std::string_view text) { display.note(text); };
+  const TrainResult result = train(options);
+  out.write(flags.json ? to_json(result) : to_text(result));
+}
+
+}  // namespace
+
+void add_train(Program& program) {
+  CLI::App& train = program.add_command(program.heed(), "train", "Train a model by a recipe");
+  const auto flags = std::make_shared<TrainFlags>();
+  add_argument(train, "RECIPE", flags->recipe, "a TOML file; recipes/ has one for each task");
+  add_texts(train, "--set", flags->set, "KEY=VALUE", "change a value of the recipe: train.steps=9");
+  add_text(train, "--out", flags->out, "DIR", "the folder to write");
+  add_text(train, "--memory", flags->memory, "SIZE", "the most memory to use, such as 4GB");
+  add_switch(train, "--print-config", flags->print_config,
+             "show every value and where it came from, and stop");
+  add_common_flags(train, *flags);
+  flags->seed_option = train.get_option("--seed");
+  train.footer(kHelp);
+  program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,91 @@
+#include "train/memory_plan.h"
+
+#include <algorithm>
+
+#include "heed/error.h"
+
+namespace heed {
+namespace {
+
+constexpr int64_t kShortSequence = 16;
+// Saving a checkpoint makes a rearranged copy of the weights.
+constexpr int64_t kCopiesWhileSaving = 1;
+// The library below keeps packed pieces of matrices; a little beside what the arena counts.
+constexpr int64_t kLibraryBytes = 16 << 20;
+
+void add_sequences(Rows& rows, int64_t tokens, int64_t length) {
+  while (tokens > 0) {
+    const int64_t count = std::min(tokens, length);
+    rows.tokens.insert(rows.tokens.end(), static_cast<size_t>(count), 0);
+    rows.end_sequence();
+    tokens -= count;
+  }
+}
+
+std::string megabytes(int64_t bytes) {
+  return std::to_string((bytes + 500'000) / 1'000'000) + " MB";
+}
+
+}  // namespace
+
+TrainingBatch shape_batch(const ModelConfig& config, int64_t tokens, int64_t length) {
+  TrainingBatch batch;
+  const bool two = config.family == Family::encoder_decoder;
+  add_sequences(batch.input, std::max<int64_t>(two ? tokens / 2 : tokens, 1), length);
+  if (two) add_sequences(batch.target, batch.input.rows(), length);
+  const auto rows = static_cast<size_t>(two ? batch.target.rows() : batch.input.rows());
+  const auto sequences = static_cast<size_t>(batch.sequences());
+  if (config.head == Head::regression) {
+    batch.scores.resize(sequences * static_cast<size_t>(config.labels));
+  } else if (config.head == Head::classifier) {
+    batch.sequence_labels.resize(sequences);
+  } else {
+    batch.labels.resize(rows);
+    if (config.head == Head::masked_lm && config.pooler) batch.next_sentence.resize(sequences);
+  }
+  return batch;
+}
+
+MemoryPlan plan_memory(StepRunner& runner, const ModelConfig& config,
+                       const MemoryPlanOptions& options) {
+  MemoryPlan plan;
+  const int64_t copies = 4 + (options.running_average ? 1 : 0);
+  const auto bytes_of_weights = parameter_count(config) * static_cast<int64_t>(sizeof(float));
+  plan.weight_bytes = copies * bytes_of_weights + options.teacher_bytes;
+  const int64_t longest = std::max<int64_t>(options.longest, 1);
+  const auto activations = [&](int64_t tokens) {
+    int64_t most = 0;
+    for (const int64_t length : {longest, std::min(kShortSequence, longest)}) {
+      const TrainingBatch batch = shape_batch(config, tokens, length);
+      most = std::max(most, static_cast<int64_t>(runner.training_bytes(batch)));
+    }
+    return most;
+  };
+  plan.batch_tokens = options.wanted_tokens;
+  plan.activation_bytes = activations(plan.batch_tokens);
+  if (options.limit_bytes <= 0) return plan;
+  const int64_t room = options.limit_bytes - plan.weight_bytes - options.process_bytes -
+                       kCopiesWhileSaving * bytes_of_weights - kLibraryBytes;
+  if (plan.activation_bytes <= room) return plan;
+  // An example is never cut, so its own length is the least.
+  const int64_t least = (config.family == Family::encoder_decoder ? 2 : 1) * longest;
+  if (activations(least) > room) {
+    throw Error(ErrorCode::out_of_memory,
+                "training needs " + megabytes(options.limit_bytes - room + activations(least)) +
+                    ", " + megabytes(options.limit_bytes) +
+                    " are allowed: " + megabytes(plan.weight_bytes) +
+                    " for the weights and their slots, " + megabytes(activations(least)) +
+                    " for one example of " + std::to_string(longest) + " tokens",
+                "allow more --memory, lower data.max_tokens, or choose a smaller model");
+  }
+  int64_t low = std::min(least, plan.batch_tokens), high = plan.batch_tokens;
+  while (high - low > std::max<int64_t>(low / 64, 1)) {
+    const int64_t middle = low + (high - low) / 2;
+    (activations(middle) <= room ? low : high) = middle;
+  }
+  plan.batch_tokens = low;
+  plan.activation_bytes = activations(low);
+  return plan;
+}
+
+}  // namespace heed

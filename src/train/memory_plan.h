@@ -1,0 +1,38 @@
+// Memory before the first step: what a batch of so many tokens takes, and how many fit.
+//
+// Activations grow with the rows of a batch, hardly with how they are cut into sequences; both a
+// few long sequences and many short ones are measured (on shapes alone: nothing runs), and the
+// larger figure counts.
+#pragma once
+
+#include <cstdint>
+
+#include "model/config.h"
+#include "train/optimizer.h"
+#include "train/step.h"
+
+namespace heed {
+
+struct MemoryPlanOptions {
+  int64_t limit_bytes = 0;
+  int64_t wanted_tokens = 4096;  // of a batch, both sides
+  int64_t longest = 0;           // tokens of the longest example's longer side
+  int64_t teacher_bytes = 0;     // of its weights
+  int64_t process_bytes = 0;     // what the process has besides
+  bool running_average = false;
+};
+
+struct MemoryPlan {
+  int64_t batch_tokens = 0;      // the wanted number, or fewer
+  int64_t weight_bytes = 0;      // weights, gradients, the optimizer's slots
+  int64_t activation_bytes = 0;  // of such a batch
+};
+
+// Throws out_of_memory, with the figures, when not even the longest example fits.
+MemoryPlan plan_memory(StepRunner& runner, const ModelConfig& config,
+                       const MemoryPlanOptions& options);
+
+// A batch of `tokens` rows in all, in sequences of `length`, as the model's head asks for.
+TrainingBatch shape_batch(const ModelConfig& config, int64_t tokens, int64_t length);
+
+}  // namespace heed

@@ -1,0 +1,60 @@
+#include "train/memory_plan.h"
+
+#include "base/file_testing.h"
+#include "model/presets.h"
+
+namespace heed {
+namespace {
+
+struct Planned {
+  explicit Planned(const std::string& name) : network(preset(name), 1) { network.add_gradients(); }
+  MemoryPlan plan(const MemoryPlanOptions& options) {
+    return plan_memory(runner, network.config(), options);
+  }
+  Network network;
+  ThreadPool pool{1};
+  StepRunner runner{{.network = network, .pool = pool}};
+};
+
+TEST(MemoryPlan, KeepsWhatIsWantedWhereItFits) {
+  Planned p("transformer-tiny");
+  const MemoryPlan free = p.plan({.wanted_tokens = 4096, .longest = 100});
+  EXPECT_EQ(free.batch_tokens, 4096);
+  EXPECT_GT(free.activation_bytes, 4096 * 128 * 4);
+  EXPECT_EQ(free.weight_bytes, 4 * 4 * parameter_count(p.network.config()));
+  const MemoryPlan ample =
+      p.plan({.limit_bytes = 4'000'000'000, .wanted_tokens = 4096, .longest = 100});
+  EXPECT_EQ(ample.batch_tokens, 4096);
+}
+
+TEST(MemoryPlan, TakesFewerTokensAndUsesTheRoom) {
+  Planned p("transformer-tiny");
+  const int64_t limit = 300'000'000;
+  const MemoryPlan plan = p.plan({.limit_bytes = limit, .wanted_tokens = 16384, .longest = 100});
+  EXPECT_LT(plan.batch_tokens, 16384);
+  EXPECT_GT(plan.batch_tokens, 500);
+  const int64_t used = plan.weight_bytes * 5 / 4 + (16 << 20) + plan.activation_bytes;
+  EXPECT_LE(used, limit);
+  EXPECT_GT(used, limit * 9 / 10);
+}
+
+TEST(MemoryPlan, SaysWhenNothingFits) {
+  Planned p("transformer-tiny");
+  expect_error(ErrorCode::out_of_memory, "1000 tokens", [&] {
+    p.plan({.limit_bytes = 60'000'000, .wanted_tokens = 4096, .longest = 1000});
+  });
+}
+
+TEST(ShapeBatch, HasTheRowsOfItsBudget) {
+  const TrainingBatch two = shape_batch(preset("transformer-tiny"), 1000, 30);
+  EXPECT_EQ(two.rows(), 1000);
+  EXPECT_EQ(two.input.sequences(), 17);
+  EXPECT_EQ(two.labels.size(), 500u);
+  ModelConfig c = preset("bert-tiny");
+  EXPECT_EQ(shape_batch(c, 64, 64).sequences(), 1);
+  c.pooler = true;
+  EXPECT_EQ(shape_batch(c, 64, 16).next_sentence.size(), 4u);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,364 @@
+#include "train/preparation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "base/mapped_file.h"
+
+#include "heed/error.h"
+#include "heed/text_file.h"
+#include "model/json_values.h"
+#include "train/checkpoint.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_folder(const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    throw Error(ErrorCode::invalid_argument, folder + ": " + failed.message(),
+                "--out takes a folder that can be written");
+  }
+}
+
+void write_whole(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+std::vector<std::string> in_folder(const std::string& folder, std::vector<std::string> files) {
+  if (folder.empty()) return files;
+  for (std::string& file : files) {
+    if (fs::path(file).is_relative()) file = folder + "/" + file;
+  }
+  return files;
+}
+
+std::vector<CorpusOptions> corpora_of(const Recipe& recipe) {
+  std::vector<CorpusOptions> corpora = recipe.data.corpora;
+  if (corpora.empty()) corpora = {recipe.data.corpus};
+  for (CorpusOptions& corpus : corpora) corpus.files = in_folder(recipe.data.folder, corpus.files);
+  return corpora;
+}
+
+// The last byte of text[0, size) that ends a character of UTF-8.
+size_t character_end(std::string_view text, size_t size) {
+  while (size > 0 && size < text.size() &&
+         (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) {
+    --size;
+  }
+  return size;
+}
+
+TokenizerPtr trained_tokenizer(const Recipe& recipe, const std::vector<CorpusOptions>& corpora,
+                               int threads) {
+  TokenizerTraining training;
+  training.type = recipe.tokenizer.type.empty() ? "bpe" : recipe.tokenizer.type;
+  training.vocabulary = recipe.tokenizer.vocabulary;
+  training.files = in_folder(recipe.data.folder, recipe.tokenizer.files);
+  training.lowercase = recipe.tokenizer.lowercase;
+  training.special_tokens = recipe.tokenizer.special_tokens;
+  training.threads = threads;
+  if (training.files.empty()) {
+    for (const CorpusOptions& corpus : corpora) {
+      training.files.insert(training.files.end(), corpus.files.begin(), corpus.files.end());
+    }
+  }
+  return train_tokenizer(training);
+}
+
+// Learnt once: OUT/tokenizer is there whole, or not at all.
+TokenizerPtr tokenizer_for(const Recipe& recipe, const std::vector<CorpusOptions>& corpora,
+                           const std::string& out, int threads,
+                           const std::function<void(std::string_view)>& note) {
+  if (!recipe.tokenizer.from.empty()) return load_tokenizer(recipe.tokenizer.from);
+  if (!recipe.model.from.empty() && recipe.tokenizer.type.empty()) {
+    return load_tokenizer(recipe.model.from);
+  }
+  if (recipe.tokenizer.type == "byte") return make_tokenizer("byte");
+  const std::string folder = out + "/tokenizer", partial = folder + ".partial";
+  if (fs::exists(folder)) return load_tokenizer(folder);
+  const TokenizerPtr tokenizer = trained_tokenizer(recipe, corpora, threads);
+  std::error_code failed;
+  fs::remove_all(partial, failed);
+  make_folder(partial);
+  tokenizer->save(partial);
+  sync_folder(partial);
+  fs::rename(partial, folder, failed);
+  if (failed) {
+    throw Error(ErrorCode::invalid_argument, folder + ": " + failed.message(),
+                "--out takes a folder that can be written");
+  }
+  note("tokenizer: learnt " + std::to_string(tokenizer->vocabulary_size()) + " pieces");
+  return tokenizer;
+}
+
+Family family_for(Objective objective) {
+  switch (objective) {
+    case Objective::causal_lm:
+      return Family::decoder_only;
+    case Objective::masked_lm:
+      return Family::encoder_only;
+    default:
+      return Family::encoder_decoder;
+  }
+}
+
+bool answers_sequences(Objective objective) {
+  return objective == Objective::classification || objective == Objective::regression ||
+         objective == Objective::tagging;
+}
+
+Head head_for(Objective objective) {
+  switch (objective) {
+    case Objective::masked_lm:
+      return Head::masked_lm;
+    case Objective::classification:
+      return Head::classifier;
+    case Objective::regression:
+      return Head::regression;
+    case Objective::tagging:
+      return Head::token_classifier;
+    default:
+      return Head::language_model;
+  }
+}
+
+// Architectures differ in what lies before a classifier's output: take the form that this one has,
+// so that what is trained opens elsewhere.
+void choose_classifier(const Recipe& recipe, const ModelConfig& base, ModelConfig& config) {
+  if (overrides_model(recipe, "pooler") || overrides_model(recipe, "head_activation")) return;
+  if (config.head == Head::token_classifier) {
+    config.pooler = false;
+    config.head_activation = Activation::none;
+    return;
+  }
+  if (config.family == Family::decoder_only) config.pooling = Pooling::last;
+  const std::string type = hf_equivalent(base).model_type;
+  ModelConfig first = config;
+  bool has_first = false;
+  for (const bool pooler : {true, false}) {
+    for (const Activation activation : {Activation::none, Activation::tanh, Activation::relu}) {
+      if (pooler && config.family != Family::encoder_only) continue;
+      ModelConfig candidate = config;
+      candidate.pooler = pooler, candidate.head_activation = activation;
+      if (!validate(candidate).empty()) continue;
+      if (!has_first) first = candidate, has_first = true;
+      // Regression is a classifier of one label elsewhere.
+      if (hf_equivalent(candidate).model_type == type) {
+        config = candidate;
+        return;
+      }
+    }
+  }
+  config = first;
+}
+
+void check_family(const ModelConfig& config, Objective objective) {
+  if (answers_sequences(objective)) {
+    if (config.family != Family::encoder_decoder) return;
+    throw Error(ErrorCode::invalid_argument,
+                "objective " + std::string(name_of(objective)) +
+                    " is for encoder_only and decoder_only models, this one is encoder_decoder",
+                "choose another preset, such as bert-tiny");
+  }
+  if (config.family == family_for(objective)) return;
+  throw Error(ErrorCode::invalid_argument,
+              "objective " + std::string(name_of(objective)) + " is for " +
+                  std::string(name_of(family_for(objective))) + " models, this one is " +
+                  std::string(name_of(config.family)),
+              "change objective.kind or model.preset");
+}
+
+}  // namespace
+
+TextSplit split_text(const std::vector<std::string>& files, TextUnit unit, double share,
+                     const std::string& folder) {
+  std::string text;
+  std::vector<size_t> line_ends;
+  for (const std::string& file : files) {
+    LineReader reader(file);
+    for (std::string line; reader.next(line);) {
+      text += line;
+      text += '\n';
+      line_ends.push_back(text.size());
+    }
+  }
+  size_t cut = 0;
+  if (unit == TextUnit::file) {
+    cut = character_end(text, static_cast<size_t>(static_cast<double>(text.size()) * (1 - share)));
+  } else {
+    const auto lines = static_cast<size_t>(static_cast<double>(line_ends.size()) * (1 - share));
+    cut = lines > 0 ? line_ends[lines - 1] : 0;
+  }
+  if (cut == 0 || cut >= text.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                files.front() + ": too short to take validate.share of it away",
+                "give [validate] files of its own");
+  }
+  make_folder(folder);
+  const TextSplit split{folder + "/training.txt", folder + "/validation.txt"};
+  const std::string_view whole = text;
+  // Written once: the corpus' cache knows a file by its time, too.
+  if (!fs::exists(split.training)) write_whole(split.training, whole.substr(0, cut));
+  if (!fs::exists(split.validation)) write_whole(split.validation, whole.substr(cut));
+  return split;
+}
+
+ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int labels) {
+  const ModelConfig base = recipe_model_config(recipe);
+  ModelConfig config = base;
+  const Objective objective = recipe.objective.options.kind;
+  const auto given = [&](const char* field) { return overrides_model(recipe, field); };
+  check_family(config, objective);
+  if (!given("head")) config.head = head_for(objective);
+  if (!given("labels")) {
+    config.labels = objective == Objective::regression ? 1
+                    : answers_sequences(objective)     ? std::max(labels, 1)
+                                                       : 0;
+  }
+  if (answers_sequences(objective)) choose_classifier(recipe, base, config);
+  if (objective == Objective::masked_lm && !given("pooler")) {
+    config.pooler = recipe.objective.options.masked_input == MaskedInput::sentence_pairs;
+  }
+  const int64_t pieces = tokenizer.vocabulary_size();
+  if (recipe.model.from.empty()) {
+    const SpecialIds& ids = tokenizer.special_ids();
+    if (!given("vocabulary")) config.vocabulary = pieces;
+    if (!given("target_vocabulary")) config.target_vocabulary = 0;
+    if (!given("pad_id")) config.pad_id = ids.pad;
+    // RoBERTa counts positions from behind the padding's id.
+    const bool behind_padding = base.position_offset > 0 && base.position_offset == base.pad_id + 1;
+    if (behind_padding && !given("position_offset")) config.position_offset = config.pad_id + 1;
+    if (!given("bos_id")) config.bos_id = ids.begin;
+    if (!given("eos_id")) config.eos_id = ids.end;
+    if (!given("decoder_start_id") && config.family == Family::encoder_decoder) {
+      // As T5 and Marian do: the decoder begins with the padding's id, where there is one.
+      config.decoder_start_id = ids.pad >= 0 ? ids.pad : ids.begin >= 0 ? ids.begin : ids.end;
+    }
+  }
+  if (config.vocabulary < pieces) {
+    throw Error(ErrorCode::invalid_argument,
+                "the tokenizer has " + std::to_string(pieces) + " pieces, the model's vocabulary " +
+                    std::to_string(config.vocabulary),
+                "use the tokenizer that belongs to the model");
+  }
+  check(config, recipe.path + ": [model]");
+  return config;
+}
+
+Network network_from(const ModelConfig& config, const Network* from, uint64_t seed,
+                     std::vector<std::string>& fresh) {
+  Network network(config, seed);
+  if (!from) return network;
+  std::vector<std::string> differing;
+  for (const ParameterSpec& spec : network.parameters().specs()) {
+    const Weight theirs = from->parameters().weight(spec.name);
+    if (!theirs) {
+      fresh.push_back(spec.name);
+    } else if (theirs.value.rows == spec.rows && theirs.value.cols == spec.cols) {
+      std::ranges::copy(from->parameters().values(spec.name),
+                        network.parameters().values(spec.name).begin());
+    } else if (spec.name.starts_with("head.")) {
+      fresh.push_back(spec.name);  // another number of classes
+    } else {
+      differing.push_back(spec.name);
+    }
+  }
+  if (!differing.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "[model] changes the shape of " + differing.front() + " and " +
+                    std::to_string(differing.size() - 1) + " other weights of model.from",
+                "keep the sizes of the model that you go on from");
+  }
+  return network;
+}
+
+void write_label_names(const std::string& folder, const std::vector<std::string>& labels) {
+  if (labels.empty()) return;
+  const std::string path = folder + "/config.json";
+  Json json;
+  {
+    const MappedFile file(path);
+    json =
+        Json::parse(std::string(reinterpret_cast<const char*>(file.bytes().data()), file.size()));
+  }
+  Json names = Json::object(), numbers = Json::object();
+  for (size_t i = 0; i < labels.size(); ++i) {
+    names[std::to_string(i)] = labels[i];
+    numbers[labels[i]] = i;
+  }
+  json["id2label"] = std::move(names);
+  json["label2id"] = std::move(numbers);
+  write_whole(path, json.dump(2) + "\n");
+}
+
+Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
+                    const std::function<void(std::string_view)>& note) {
+  make_folder(out);
+  Preparation p;
+  std::vector<CorpusOptions> corpora = corpora_of(recipe);
+  p.tokenizer = tokenizer_for(recipe, corpora, out, threads, note);
+  p.validation_files = in_folder(recipe.data.folder, recipe.validate.files);
+  if (recipe.validate.share > 0) {
+    if (corpora.size() != 1) {
+      throw Error(ErrorCode::invalid_argument, "validate.share is for one corpus of plain text",
+                  "give [validate] files of its own");
+    }
+    const TextSplit split =
+        split_text(corpora[0].files, corpora[0].unit, recipe.validate.share, out + "/data");
+    corpora[0].files = {split.training};
+    p.validation_files = {split.validation};
+  }
+
+  p.config = fitted_config(recipe, *p.tokenizer, 1);
+  StreamOptions options;
+  options.corpora = corpora;
+  options.filters = recipe.data.filters;
+  options.objective = recipe.objective.options;
+  options.batch_tokens = recipe.data.batch_tokens;
+  options.batch_sentences = recipe.data.batch_sentences;
+  options.group_by_length = recipe.data.group_by_length;
+  options.pool_examples = recipe.data.pool_examples;
+  options.seed = recipe.train.seed;
+  options.temperature = recipe.data.temperature;
+  options.cache_folder = recipe.data.cache.empty() ? out + "/data" : recipe.data.cache;
+  options.threads = threads;
+  make_folder(options.cache_folder);
+  if (options.objective.decoder_start_id < 0) {
+    options.objective.decoder_start_id = p.config.decoder_start_id;
+  }
+  // Positions that the model has no row for cannot be read.
+  if (p.config.position == Position::learned || p.config.position == Position::sinusoidal) {
+    options.filters.max_tokens = std::min(options.filters.max_tokens, p.config.max_positions);
+    options.objective.block_tokens =
+        std::min(options.objective.block_tokens, p.config.max_positions);
+  }
+  p.training = std::make_unique<BatchStream>(options, p.tokenizer);
+  for (const CorpusReport& report : p.training->reports()) note("data: " + report.summary());
+  p.stream_options = options;
+  if (!p.validation_files.empty()) {
+    StreamOptions held_out = options;
+    CorpusOptions corpus = corpora[0];
+    corpus.files = p.validation_files;
+    held_out.corpora = {corpus};
+    held_out.shuffle = false;
+    held_out.objective.random_blocks = false;
+    held_out.labels = p.training->labels();
+    p.validation = std::make_unique<BatchStream>(held_out, p.tokenizer);
+    for (const CorpusReport& report : p.validation->reports()) {
+      note("validation: " + report.summary());
+    }
+  }
+  const auto labels = static_cast<int>(p.training->labels().size());
+  if (labels > 0) p.config = fitted_config(recipe, *p.tokenizer, labels);
+  return p;
+}
+
+}  // namespace heed

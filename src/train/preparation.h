@@ -1,0 +1,53 @@
+// From a recipe to what the trainer runs on: tokenizer, corpora, the model's config and weights.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/stream.h"
+#include "heed/tokenizer.h"
+#include "heed/train.h"
+#include "model/network.h"
+#include "train/recipe.h"
+#include "train/trainer.h"
+
+namespace heed {
+
+// A training text cut in two.
+struct TextSplit {
+  std::string training, validation;  // paths
+};
+// Writes the first 1 - share of the texts to folder/training.txt and the rest to
+// folder/validation.txt: by characters when each file is one document, else by lines.
+TextSplit split_text(const std::vector<std::string>& files, TextUnit unit, double share,
+                     const std::string& folder);
+
+// The model's config, fitted to the objective and to the tokenizer, but for what the recipe itself
+// says. `labels`: how many classes there are, 0 where none are known yet. Throws invalid_argument
+// when the family cannot learn the objective.
+ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int labels);
+
+// A new network, with all weights of `from` (may be null) that it has under the same name and
+// shape. `fresh` receives the names of the others.
+Network network_from(const ModelConfig& config, const Network* from, uint64_t seed,
+                     std::vector<std::string>& fresh);
+
+// Puts the names of the classes into a model folder's config.json (id2label and label2id, where
+// the ecosystem looks for them). Does nothing without labels.
+void write_label_names(const std::string& folder, const std::vector<std::string>& labels);
+
+struct Preparation {
+  TokenizerPtr tokenizer;
+  std::unique_ptr<BatchStream> training, validation;
+  std::vector<std::string> validation_files;
+  ModelConfig config;
+  StreamOptions stream_options;  // of `training`, to make it anew with another budget
+};
+
+// Reads and, where OUT does not have it yet, learns and tokenises. `note` gets a line for each.
+Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
+                    const std::function<void(std::string_view)>& note);
+
+}  // namespace heed

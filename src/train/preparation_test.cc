@@ -1,0 +1,100 @@
+#include "train/preparation.h"
+
+#include "base/file_testing.h"
+#include "train/task_testing.h"
+
+namespace heed {
+namespace {
+
+using PreparationTest = FolderTest;
+
+Recipe recipe_with(const std::string& preset, const std::vector<std::string>& sets) {
+  return parse_recipe(
+      "[model]\npreset = \"" + preset + "\"\n[data]\ntrain = \"x\"\n[train]\nsteps = 1\n", "r.toml",
+      sets);
+}
+
+TEST_F(PreparationTest, CutsATextInTwo) {
+  write("a.txt", "one\ntwo\nthree\n");
+  write("b.txt", "four\nfive\n");
+  const TextSplit lines =
+      split_text({path("a.txt"), path("b.txt")}, TextUnit::line, 0.4, path("l"));
+  EXPECT_EQ(read_text(lines.training), "one\ntwo\nthree\n");
+  EXPECT_EQ(read_text(lines.validation), "four\nfive\n");
+  // By characters, and never through the middle of one.
+  write("c.txt", "abäöüxyz\n");  // ä at bytes 2 and 3: 0.75 of 12 bytes would cut at 3
+  const TextSplit whole = split_text({path("c.txt")}, TextUnit::file, 0.75, path("w"));
+  EXPECT_EQ(read_text(whole.training), "ab");
+  EXPECT_EQ(read_text(whole.validation), "äöüxyz\n");
+  expect_error(ErrorCode::invalid_argument, "too short",
+               [&] { split_text({path("c.txt")}, TextUnit::line, 0.5, path("x")); });
+}
+
+TEST(FittedConfig, FollowsTokenizerAndObjective) {
+  const TokenizerPtr bytes = make_tokenizer("byte");
+  const ModelConfig lm =
+      fitted_config(recipe_with("gpt2", {"objective.kind=causal_lm"}), *bytes, 0);
+  EXPECT_EQ(lm.vocabulary, bytes->vocabulary_size());
+  EXPECT_EQ(lm.eos_id, bytes->special_ids().end);
+  EXPECT_EQ(lm.head, Head::language_model);
+  const ModelConfig given = fitted_config(
+      recipe_with("gpt2", {"objective.kind=causal_lm", "model.vocabulary=512", "model.eos_id=7"}),
+      *bytes, 0);
+  EXPECT_EQ(given.vocabulary, 512);
+  EXPECT_EQ(given.eos_id, 7);
+  const ModelConfig two = fitted_config(recipe_with("transformer-tiny", {}), *bytes, 0);
+  EXPECT_EQ(two.decoder_start_id, bytes->special_ids().pad);
+  expect_error(ErrorCode::invalid_argument, "pieces", [&] {
+    fitted_config(recipe_with("gpt2", {"objective.kind=causal_lm", "model.vocabulary=5"}), *bytes,
+                  0);
+  });
+  expect_error(ErrorCode::invalid_argument, "is for decoder_only models", [&] {
+    fitted_config(recipe_with("bert-tiny", {"objective.kind=causal_lm"}), *bytes, 0);
+  });
+  expect_error(ErrorCode::invalid_argument, "encoder_only and decoder_only", [&] {
+    fitted_config(recipe_with("t5-small", {"objective.kind=tagging"}), *bytes, 3);
+  });
+}
+
+TEST(FittedConfig, TakesTheArchitecturesOwnClassifier) {
+  const TokenizerPtr bytes = make_tokenizer("byte");
+  const auto config = [&](const char* preset, const char* kind) {
+    return fitted_config(recipe_with(preset, {std::string("objective.kind=") + kind}), *bytes, 5);
+  };
+  const ModelConfig bert = config("bert-tiny", "classification");
+  EXPECT_EQ(bert.head, Head::classifier);
+  EXPECT_EQ(bert.labels, 5);
+  EXPECT_TRUE(bert.pooler);
+  EXPECT_EQ(hf_equivalent(bert).architecture, "BertForSequenceClassification");
+  EXPECT_EQ(hf_equivalent(config("roberta-base", "classification")).architecture,
+            "RobertaForSequenceClassification");
+  EXPECT_EQ(hf_equivalent(config("distilbert", "classification")).architecture,
+            "DistilBertForSequenceClassification");
+  EXPECT_EQ(hf_equivalent(config("bert-tiny", "tagging")).architecture,
+            "BertForTokenClassification");
+  EXPECT_EQ(config("bert-tiny", "regression").labels, 1);
+  const ModelConfig pairs = fitted_config(
+      recipe_with("bert-tiny",
+                  {"objective.kind=masked_lm", "objective.masked_input=sentence_pairs"}),
+      *bytes, 0);
+  EXPECT_TRUE(pairs.pooler);
+  EXPECT_EQ(hf_equivalent(pairs).model_type, "bert");
+}
+
+TEST(NetworkFrom, KeepsWhatIsTheSameAndBeginsTheRest) {
+  const ModelConfig before = toy_config(Family::decoder_only);
+  const Network from(before, 1);
+  ModelConfig config = before;
+  config.head = Head::classifier, config.labels = 3, config.pooling = Pooling::last;
+  std::vector<std::string> fresh;
+  const Network network = network_from(config, &from, 2, fresh);
+  EXPECT_EQ(fresh, (std::vector<std::string>{"head.output.weight", "head.output.bias"}));
+  EXPECT_TRUE(std::ranges::equal(network.parameters().values("embedding.tokens"),
+                                 from.parameters().values("embedding.tokens")));
+  config.ffn = 48;
+  expect_error(ErrorCode::invalid_argument, "changes the shape",
+               [&] { network_from(config, &from, 2, fresh); });
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,201 @@
+// What include/heed/train.h declares: a recipe, prepared and handed to the trainer.
+#include "heed/train.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "heed/error.h"
+#include "train/memory_plan.h"
+#include "train/preparation.h"
+#include "train/trainer.h"
+
+namespace heed {
+namespace {
+
+Recipe recipe_of(const TrainOptions& options) {
+  Recipe recipe = read_recipe(options.recipe, options.set);
+  if (!options.out.empty()) {
+    recipe.train.out = options.out;
+    recipe.origins["train.out"] = "--out";
+  }
+  if (options.seed) {
+    recipe.train.seed = *options.seed;
+    recipe.origins["train.seed"] = "--seed";
+  }
+  if (recipe.train.out.empty()) {
+    recipe.train.out = "runs/" + std::filesystem::path(options.recipe).stem().string();
+  }
+  return recipe;
+}
+
+int64_t current_rss_bytes() {
+  std::ifstream file("/proc/self/statm");  // pages: all, then those in memory
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// How many steps `epochs` passes over the corpus are.
+int64_t steps_of(BatchStream& stream, double epochs, int accumulate) {
+  Cursor cursor;
+  int64_t batches = 0;
+  while (cursor.epoch == 0) {
+    stream.next(cursor);
+    ++batches;
+  }
+  return std::max<int64_t>(
+      1, static_cast<int64_t>(std::llround(epochs * static_cast<double>(batches) / accumulate)));
+}
+
+int64_t longest_sequence(const TrainingBatch& batch) {
+  int64_t longest = 1;
+  for (const Rows* rows : {&batch.input, &batch.target}) {
+    for (size_t s = 1; s < rows->offsets.size(); ++s) {
+      longest = std::max<int64_t>(longest, rows->offsets[s] - rows->offsets[s - 1]);
+    }
+  }
+  return longest;
+}
+
+std::string megabytes(int64_t bytes) { return std::to_string(bytes / 1'000'000) + " MB"; }
+
+// One training from its recipe to its end.
+class Training {
+ public:
+  explicit Training(const TrainOptions& options)
+      : options_(options), recipe_(recipe_of(options)), pool_(options.threads) {}
+
+  TrainResult run() {
+    data_ = prepare(recipe_, recipe_.train.out, options_.threads,
+                    [this](std::string_view text) { note(text); });
+    make_networks();
+    if (options_.memory_bytes > 0) fit_memory();
+    if (recipe_.train.steps == 0) {
+      recipe_.train.steps =
+          steps_of(*data_.training, recipe_.train.epochs, recipe_.train.accumulate);
+    }
+    return Trainer(trainer_options()).run();
+  }
+
+ private:
+  void note(std::string_view text) const {
+    if (options_.note) options_.note(text);
+  }
+
+  void make_networks() {
+    std::optional<Network> from;
+    if (!recipe_.model.from.empty()) from.emplace(Network::load(recipe_.model.from));
+    if (!recipe_.objective.teacher.empty()) {
+      teacher_.emplace(Network::load(recipe_.objective.teacher));
+    }
+    std::vector<std::string> fresh;
+    network_.emplace(
+        network_from(data_.config, from ? &*from : nullptr, recipe_.train.seed, fresh));
+    network_->add_gradients();
+    note("model: " + std::to_string(parameter_count(data_.config)) + " parameters, " +
+         network_->hugging_face().model_type);
+    if (!fresh.empty()) {
+      note("model: " + std::to_string(fresh.size()) + " weights begin anew, first " +
+           fresh.front());
+    }
+  }
+
+  const Network* teacher() const { return teacher_ ? &*teacher_ : nullptr; }
+
+  // Fewer tokens in a batch, and more batches in a step: the weights take the same way.
+  void fit_memory() {
+    const auto bytes_of = [](const Network& n) {
+      return static_cast<int64_t>(n.parameters().all_values().size_bytes());
+    };
+    const int64_t teacher_bytes = teacher_ ? bytes_of(*teacher_) : 0;
+    // What is here already of that which the plan counts itself: values and gradients.
+    const int64_t counted = 2 * bytes_of(*network_) + teacher_bytes;
+    StepRunner runner({.network = *network_,
+                       .pool = pool_,
+                       .teacher = teacher(),
+                       .loss = recipe_.objective.loss});
+    const MemoryPlan plan =
+        plan_memory(runner, data_.config,
+                    {.limit_bytes = options_.memory_bytes,
+                     .wanted_tokens = recipe_.data.batch_tokens,
+                     .longest = longest_sequence(data_.training->largest_batch()),
+                     .teacher_bytes = teacher_bytes,
+                     .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
+                     .running_average = recipe_.optimizer.ema_decay > 0});
+    if (plan.batch_tokens < recipe_.data.batch_tokens) shrink_batches(plan.batch_tokens);
+    note("plan for " + megabytes(options_.memory_bytes) + ": " + megabytes(plan.weight_bytes) +
+         " for the weights and their slots, " + megabytes(plan.activation_bytes) +
+         " for batches of " + std::to_string(recipe_.data.batch_tokens) + " tokens, " +
+         std::to_string(recipe_.train.accumulate) + " to a step");
+  }
+
+  void shrink_batches(int64_t tokens) {
+    const double wanted = static_cast<double>(recipe_.data.batch_tokens) * recipe_.train.accumulate;
+    recipe_.train.accumulate = static_cast<int>(std::ceil(wanted / static_cast<double>(tokens)));
+    recipe_.data.batch_tokens = tokens;
+    recipe_.origins["data.batch_tokens"] = recipe_.origins["train.accumulate"] = "--memory";
+    data_.stream_options.batch_tokens = tokens;
+    data_.stream_options.labels = data_.training->labels();
+    data_.training = std::make_unique<BatchStream>(data_.stream_options, data_.tokenizer);
+  }
+
+  BatchSource source() {
+    BatchSource source;
+    source.next = [this](Cursor& cursor) { return data_.training->next(cursor); };
+    source.largest = [this] { return data_.training->largest_batch(); };
+    if (data_.validation) {
+      source.validation = [this](Cursor& cursor) { return data_.validation->next(cursor); };
+    }
+    return source;
+  }
+
+  TrainerOptions trainer_options() {
+    return {.network = *network_,
+            .pool = pool_,
+            .source = source(),
+            .folder = recipe_.train.out,
+            .train = recipe_.train,
+            .validate = recipe_.validate,
+            .loss = recipe_.objective.loss,
+            .optimizer = recipe_.optimizer,
+            .schedule = recipe_.schedule,
+            .teacher = teacher(),
+            .settings = resolved_settings(recipe_),
+            .save_beside_model =
+                [this](const std::string& folder) {
+                  data_.tokenizer->save(folder);
+                  write_label_names(folder, data_.training->labels());
+                },
+            .request = {.objective = std::string(name_of(recipe_.objective.options.kind)),
+                        .files = data_.validation_files,
+                        .metric = recipe_.validate.metric,
+                        .beam = recipe_.validate.beam,
+                        .length_penalty = recipe_.validate.length_penalty,
+                        .max_sentences = recipe_.validate.max_sentences,
+                        .samples = recipe_.validate.samples,
+                        .threads = options_.threads},
+            .validator = options_.validator,
+            .progress = options_.progress,
+            .note = options_.note,
+            .stop = options_.stop};
+  }
+
+  const TrainOptions& options_;
+  Recipe recipe_;
+  ThreadPool pool_;
+  Preparation data_;
+  std::optional<Network> network_, teacher_;
+};
+
+}  // namespace
+
+TrainResult train(const TrainOptions& options) { return Training(options).run(); }
+
+std::vector<TrainSetting> train_settings(const TrainOptions& options) {
+  return resolved_settings(recipe_of(options));
+}
+
+}  // namespace heed
