@@ -27,16 +27,20 @@ Network::Network(const ModelConfig& config, uint64_t seed)
     : Network(hf_equivalent(config), initialised(config, seed)) {}
 
 Network Network::load(const std::string& folder, const NetworkLoadOptions& options) {
-  const std::string config_path = folder + "/config.json";
-  const MappedFile config(config_path);
+  const MappedFile config(folder + "/config.json");
   const TensorFile tensors = TensorFile::open(folder);
   const std::string text(reinterpret_cast<const char*>(config.bytes().data()), config.size());
-  HfConfig hf = hf_read_config(text, config_path, tensors);
+  return from_files(text, tensors, folder, options);
+}
+
+Network Network::from_files(const std::string& config, const TensorFile& tensors,
+                            const std::string& where, const NetworkLoadOptions& options) {
+  HfConfig hf = hf_read_config(config, where + "/config.json", tensors);
   if (!options.dropout) {
     ModelConfig& c = hf.config;
     c.dropout = c.attention_dropout = c.activation_dropout = c.embedding_dropout = 0;
   }
-  Parameters parameters = hf_load(hf, tensors, folder);
+  Parameters parameters = hf_load(hf, tensors, where);
   return Network(std::move(hf), std::move(parameters));
 }
 

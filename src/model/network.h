@@ -32,6 +32,11 @@ class Network {
   // Reads config.json and the tensors beside it. Throws not_found, corrupt_file or unsupported.
   static Network load(const std::string& folder, const NetworkLoadOptions& options = {});
 
+  // The same from a config.json's text and tensors that are in memory; `where` names them in
+  // messages.
+  static Network from_files(const std::string& config, const TensorFile& tensors,
+                            const std::string& where, const NetworkLoadOptions& options = {});
+
   // Writes config.json and the tensors, as a Hugging Face model where one is equivalent. The folder
   // is made if it is not there.
   void save(const std::string& folder, const NetworkSaveOptions& options = {}) const;

@@ -1,0 +1,211 @@
+// Engine: answers many requests at once, from any number of threads.
+//
+//   heed::Model model = heed::Model::load("models/gpt2");
+//   heed::Engine engine(model);
+//   heed::Handle handle = engine.submit({.text = "Once upon a time"});
+//   heed::Result result = handle.get();              // result.best().text
+//
+// One scheduler runs the requests of all callers together: at every tick it drops what was
+// cancelled, admits what fits, and runs the model once for all of them. A request waits when there
+// is no memory for it; one that could never run is refused. What a request gets never depends on
+// the others: its result has the same bits alone, among a thousand, and with any number of threads.
+//
+// For one text at a time there are shortcuts at the end of this file:
+//
+//   heed::Translator(model).translate("Good morning. How are you?").text
+//   heed::Generator(model).generate("Once upon a time").text
+//
+// Errors: submit() throws invalid_argument for what makes no sense and unsupported for a model that
+// does not generate. Handle::get() throws what went wrong later: cancelled, internal.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/model.h"
+
+namespace heed {
+
+struct EngineOptions {
+  int threads = 0;                               // 0: every CPU this process may use
+  uint64_t kv_memory_bytes = uint64_t{1} << 30;  // for keys and values; used as needed
+  int64_t batch_tokens = 1024;                   // rows of one run of the model, at most
+  int64_t max_sequences = 256;                   // texts (beams counted) that grow at the same time
+};
+
+struct Request {
+  // The source of an encoder-decoder model, or the prompt of a decoder-only one: as text, or if
+  // `ids` is set as raw ids with all that the model's template adds.
+  std::string text{};
+  std::optional<std::vector<int32_t>> ids{};
+  // How the answer begins: its target text. The search goes on from there.
+  std::string prefix{};
+  std::vector<int32_t> prefix_ids{};
+  // Of multilingual models: "fr", or the token's own name ("fra_Latn", "__fr__", ">>fr<<").
+  std::string source_language{}, target_language{};
+
+  std::optional<SearchOptions> search{};  // nothing: the model's own
+  uint64_t stream = 0;                    // samples of different streams are independent
+  // Sources with more tokens than the model has positions are an error, unless they may be cut.
+  bool may_truncate = false;
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
+};
+
+enum class FinishReason {
+  end,     // the model ended the text
+  stop,    // a stop text came
+  length,  // the greatest length was reached
+};
+const char* name(FinishReason reason);
+
+// Which part of the source a token of the answer comes from, by the decoder's attention.
+struct Alignment {
+  int64_t token = 0;  // of Answer::ids
+  TextSpan target{};  // of Answer::text
+  TextSpan source{};  // of Request::text
+  int64_t source_token = 0;
+  double weight = 0;  // how much of the attention
+};
+
+struct Answer {
+  std::string text;          // without prompt and special tokens; empty without a tokenizer
+  std::vector<int32_t> ids;  // all: the prompt or the decoder's start first
+  int64_t new_tokens = 0;    // the last ones of ids, with the one that ended the text
+  double score = 0;          // sum of log-probabilities, after the length penalty
+  FinishReason finish = FinishReason::end;
+  std::vector<float> token_scores;    // of the new tokens, when asked for
+  std::vector<Alignment> alignments;  // likewise
+};
+
+struct Result {
+  std::vector<Answer> answers;  // best first; at least one
+  int64_t input_tokens = 0;     // of the source or the prompt
+  bool truncated = false;       // the source was longer than the model reads, and was cut
+
+  const Answer& best() const { return answers.front(); }
+};
+
+// While a text grows: only without a beam (its texts change until the end) and with one answer.
+struct StreamPiece {
+  std::vector<int32_t> ids;  // new ones
+  std::string text;          // new text; whole characters only, so it may lag behind the ids
+};
+
+// Called on the scheduler's thread, one at a time: be quick, and do not wait for this engine there.
+// What they throw ends their request and comes out of Handle::get().
+struct Callbacks {
+  std::function<void(const StreamPiece&)> piece{};
+  std::function<void()> done{};  // the result, or the error, is ready
+};
+
+// A request that is under way. Copies are of the same request; dropping them does not cancel it.
+class Handle {
+ public:
+  // Waits. Throws the request's error: cancelled when it was, or was too late.
+  Result get() const;
+  bool is_ready() const;
+  bool wait_for(std::chrono::nanoseconds time) const;  // whether it is ready
+  void cancel() const;                                 // soon, or not at all if it is done
+
+  struct State;
+  explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct EngineStatistics {
+  int64_t submitted = 0, answered = 0, failed = 0;  // failed: cancelled ones too
+  int64_t waiting = 0, running = 0;                 // now
+  int64_t ticks = 0, rows = 0;                      // runs of the decoder, and their rows in all
+  int64_t source_rows = 0;                          // of the encoder
+  int64_t new_tokens = 0;
+  int64_t preemptions = 0;  // requests that made room for others
+  int64_t kv_blocks = 0, kv_blocks_used = 0;
+};
+
+class Engine {
+ public:
+  // Throws unsupported for a model that does not generate.
+  explicit Engine(Model model, const EngineOptions& options = {});
+  // Cancels what is under way.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Handle submit(Request request, Callbacks callbacks = {});
+
+  // All of them, longest first so that batches are full; on_result(index, result) is called on this
+  // thread in the order of the requests, each as soon as it and those before it are there. The
+  // first error is thrown, after the rest was cancelled.
+  void run(std::vector<Request> requests,
+           const std::function<void(size_t index, Result&& result)>& on_result);
+  // Raw ids in, raw ids of the best answers out (decoder's start or prompt included).
+  std::vector<std::vector<int32_t>> run_ids(const std::vector<std::vector<int32_t>>& inputs,
+                                            const SearchOptions& search);
+
+  const Model& model() const;
+  EngineStatistics statistics() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A text and its translation. Its sentences are translated one by one, and put back with the white
+// space and blank lines between them.
+struct Translation {
+  std::string text;
+  // The n best, each made of its sentences' translations of that rank; the first is `text`.
+  std::vector<std::string> alternatives;
+  std::vector<double> scores;         // of the alternatives: their sentences' sums
+  std::vector<Alignment> alignments;  // of `text`; spans are those of the whole texts
+  int64_t sentences = 0;
+  bool truncated = false;  // something was longer than the model reads, and was cut
+};
+
+struct TranslateOptions {
+  std::optional<SearchOptions> search{};  // nothing: the model's own
+  bool split_sentences = true;
+  std::string source_prefix{};  // before every sentence: "translate English to German: "
+  std::string prefix{};         // how the translation begins
+  std::string source_language{}, target_language{};
+};
+
+class Translator {
+ public:
+  // Throws unsupported for a model that has no source.
+  explicit Translator(Model model, const EngineOptions& options = {});
+
+  // Sentences that are still longer than the model reads are cut at spaces and translated in
+  // pieces.
+  Translation translate(std::string_view text, const TranslateOptions& options = {});
+  // Many; on_result in their order, as with Engine::run().
+  void translate(const std::vector<std::string>& texts, const TranslateOptions& options,
+                 const std::function<void(size_t index, Translation&& translation)>& on_result);
+
+  Engine& engine() { return *engine_; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+class Generator {
+ public:
+  explicit Generator(Model model, const EngineOptions& options = {});
+
+  Answer generate(std::string_view prompt, std::optional<SearchOptions> search = {});
+
+  Engine& engine() { return *engine_; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace heed

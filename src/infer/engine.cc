@@ -1,0 +1,379 @@
+#include "heed/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "base/check.h"
+#include "heed/error.h"
+#include "infer/request_plan.h"
+#include "infer/scheduler.h"
+#include "infer/text_stream.h"
+
+namespace heed {
+namespace {
+
+// Requests that run() sorts by length at a time; two such windows are under way at once.
+constexpr size_t kWindow = 512;
+
+const Model& checked(const Model& model) {
+  if (model.can_generate()) return model;
+  throw Error(ErrorCode::unsupported,
+              "a model of family " + model.family() + " with head " + model.head() +
+                  " does not generate text",
+              "this needs a decoder and a language_model head");
+}
+
+EngineOptions checked(const EngineOptions& options) {
+  if (options.batch_tokens < 1 || options.max_sequences < 1) {
+    throw Error(ErrorCode::invalid_argument, "batch_tokens and max_sequences must be at least 1");
+  }
+  return options;
+}
+
+}  // namespace
+
+const char* name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::end:
+      return "end";
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+  }
+  return "?";
+}
+
+// Shared by the handles and the engine's thread.
+struct Handle::State {
+  std::mutex mutex;
+  std::condition_variable ready;
+  bool is_ready = false;
+  Result result;
+  std::exception_ptr error;
+  std::atomic<bool> cancelled{false};
+
+  // The one place that answers, and only once.
+  void answer(Result&& value, std::exception_ptr failure) {
+    {
+      const std::lock_guard lock(mutex);
+      HEED_CHECK(!is_ready, "engine: a request answered twice");
+      result = std::move(value), error = std::move(failure), is_ready = true;
+    }
+    ready.notify_all();
+  }
+};
+
+Result Handle::get() const {
+  std::unique_lock lock(state_->mutex);
+  state_->ready.wait(lock, [&] { return state_->is_ready; });
+  if (state_->error) std::rethrow_exception(state_->error);
+  return state_->result;
+}
+
+bool Handle::is_ready() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->is_ready;
+}
+
+bool Handle::wait_for(std::chrono::nanoseconds time) const {
+  std::unique_lock lock(state_->mutex);
+  return state_->ready.wait_for(lock, time, [&] { return state_->is_ready; });
+}
+
+void Handle::cancel() const { state_->cancelled = true; }
+
+class Engine::Impl {
+ public:
+  Impl(Model model, const EngineOptions& options)
+      : model_(checked(model)),
+        scheduler_(model_.network(), checked(options)),
+        thread_([this] { loop(); }) {}
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  Handle submit(Request request, Callbacks callbacks);
+  const Model& model() const { return model_; }
+  EngineStatistics statistics() const {
+    const std::lock_guard lock(mutex_);
+    EngineStatistics all = statistics_;
+    all.submitted = submitted_, all.answered = answered_, all.failed = failed_;
+    all.new_tokens = new_tokens_;
+    all.waiting += static_cast<int64_t>(inbox_.size());
+    return all;
+  }
+
+ private:
+  class Job;
+
+  void loop();
+  void publish_statistics();
+
+  const Model model_;
+  Scheduler scheduler_;  // the thread's alone
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::unique_ptr<Task>> inbox_;
+  bool stopping_ = false;
+  int64_t submitted_ = 0;
+  EngineStatistics statistics_;  // as of the last tick
+  std::atomic<int64_t> answered_{0}, failed_{0}, new_tokens_{0};
+
+  std::thread thread_;  // last to come, first to go
+};
+
+// A request on its way through the scheduler.
+class Engine::Impl::Job : public Task {
+ public:
+  Job(Impl& engine, RequestPlan plan, Callbacks callbacks, std::shared_ptr<Handle::State> state)
+      : engine_(engine),
+        callbacks_(std::move(callbacks)),
+        state_(std::move(state)),
+        source_spans_(std::move(plan.source_spans)) {
+    result_.input_tokens = plan.input_tokens, result_.truncated = plan.truncated;
+    source = std::move(plan.source);
+    const bool streams =
+        callbacks_.piece && plan.search.options.beam == 1 && plan.search.options.nbest == 1;
+    if (streams && engine.model_.has_tokenizer()) {
+      stream_.emplace(engine.model_.tokenizer_pointer(), plan.search.options.stop, plan.prompt);
+    }
+    streams_ = streams;
+    streamed_ = plan.prompt.size();
+    search = std::make_unique<TextSearch>(std::move(plan.search), std::move(plan.prompt));
+  }
+
+  bool is_cancelled() const override { return state_->cancelled.load(std::memory_order_relaxed); }
+
+  void on_step() override {
+    if (streams_ && !search->growing().empty()) give_pieces(search->growing().front().ids, false);
+  }
+
+  void on_finish() override {
+    const SearchPlan plan = search->plan();
+    const size_t prompt = search->prompt_tokens();
+    for (Hypothesis& hypothesis : std::move(*search).take()) {
+      result_.answers.push_back(make_answer(std::move(hypothesis), plan.options, prompt));
+    }
+    HEED_CHECK(!result_.answers.empty(), "engine: a search without an answer");
+    if (streams_) give_pieces(result_.best().ids, true);
+    for (const Answer& answer : result_.answers) engine_.new_tokens_ += answer.new_tokens;
+    ++engine_.answered_;
+    answer({});
+  }
+
+  void on_error(std::exception_ptr error) noexcept override {
+    ++engine_.failed_;
+    answer(std::move(error));
+  }
+
+ private:
+  void answer(std::exception_ptr error) {
+    state_->answer(std::move(result_), std::move(error));
+    if (!callbacks_.done) return;
+    try {
+      callbacks_.done();
+    } catch (...) {
+      // The answer is out: there is nobody left to tell.
+    }
+  }
+
+  void give_pieces(std::span<const int32_t> ids, bool last) {
+    StreamPiece piece;
+    for (; streamed_ < ids.size(); ++streamed_) {
+      piece.ids.push_back(ids[streamed_]);
+      if (stream_) piece.text += stream_->add(ids[streamed_]);
+    }
+    if (last && stream_) piece.text += stream_->finish();
+    if (!piece.ids.empty() || !piece.text.empty()) callbacks_.piece(piece);
+  }
+
+  Answer make_answer(Hypothesis&& hypothesis, const SearchOptions& options, size_t prompt) {
+    Answer answer;
+    answer.ids = std::move(hypothesis.ids);
+    answer.new_tokens = static_cast<int64_t>(answer.ids.size() - prompt);
+    answer.score = hypothesis.score, answer.finish = hypothesis.finish;
+    if (options.token_scores) answer.token_scores = std::move(hypothesis.token_scores);
+    if (engine_.model_.has_tokenizer()) {
+      answer.text = answer_text(engine_.model_, answer.ids, prompt, options.stop);
+    }
+    if (options.alignments) align(answer, prompt);
+    return answer;
+  }
+
+  // Each token that is text goes to the part of the source that it looked at most.
+  void align(Answer& answer, size_t prompt) {
+    const std::span<const int32_t> ids(answer.ids);
+    const auto rows = static_cast<size_t>(answer.new_tokens);
+    if (source.empty() || rows == 0) return;
+    const auto weights = engine_.scheduler_.attention(source, ids, rows);
+    for (size_t r = 0; r < rows; ++r) {
+      Alignment alignment{.token = static_cast<int64_t>(prompt + r)};
+      if (engine_.model_.has_tokenizer()) {
+        const Tokenizer& tokenizer = engine_.model_.tokenizer();
+        const auto length = [&](size_t n) {
+          return static_cast<int64_t>(
+              std::min(tokenizer.decode(ids.first(n)).size(), answer.text.size()));
+        };
+        alignment.target = {length(prompt + r), length(prompt + r + 1)};
+        if (alignment.target.begin >= alignment.target.end) continue;
+      }
+      const auto is_text = [&](size_t i) {
+        return source_spans_.empty() || source_spans_[i].begin < source_spans_[i].end;
+      };
+      std::optional<size_t> best;
+      for (size_t i = 0; i < source.size(); ++i) {
+        if (is_text(i) && (!best || weights[r][i] > weights[r][*best])) best = i;
+      }
+      if (!best) continue;
+      alignment.source_token = static_cast<int64_t>(*best);
+      if (!source_spans_.empty()) alignment.source = source_spans_[*best];
+      alignment.weight = weights[r][*best];
+      answer.alignments.push_back(alignment);
+    }
+  }
+
+  Impl& engine_;
+  Callbacks callbacks_;
+  std::shared_ptr<Handle::State> state_;
+  std::vector<TextSpan> source_spans_;
+  Result result_;
+  bool streams_ = false;
+  std::optional<TextStream> stream_;
+  size_t streamed_ = 0;  // ids that were given
+};
+
+Handle Engine::Impl::submit(Request request, Callbacks callbacks) {
+  RequestPlan plan = plan_request(model_, request);
+  const int64_t needed =
+      scheduler_.blocks_needed(static_cast<int64_t>(plan.source.size()),
+                               static_cast<int64_t>(plan.prompt.size()), plan.search);
+  if (needed > scheduler_.kv_blocks()) {
+    throw Error(ErrorCode::out_of_memory,
+                "the request needs " + std::to_string(needed) +
+                    " blocks of keys and values, and the engine has " +
+                    std::to_string(scheduler_.kv_blocks()),
+                "give the engine more memory for keys and values, or ask for fewer new tokens or "
+                "beams");
+  }
+  auto state = std::make_shared<Handle::State>();
+  auto job = std::make_unique<Job>(*this, std::move(plan), std::move(callbacks), state);
+  job->deadline = request.deadline;
+  {
+    const std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(job));
+    ++submitted_;
+  }
+  wake_.notify_one();
+  return Handle(std::move(state));
+}
+
+void Engine::Impl::publish_statistics() {
+  const SchedulerStatistics now = scheduler_.statistics();
+  const std::lock_guard lock(mutex_);
+  statistics_.waiting = now.waiting, statistics_.running = now.running;
+  statistics_.ticks = now.ticks, statistics_.rows = now.rows;
+  statistics_.source_rows = now.source_rows, statistics_.preemptions = now.preemptions;
+  statistics_.kv_blocks = scheduler_.kv_blocks();
+  statistics_.kv_blocks_used = scheduler_.kv_blocks_used();
+}
+
+void Engine::Impl::loop() {
+  std::vector<std::unique_ptr<Task>> arrived;
+  while (true) {
+    publish_statistics();
+    bool stop = false;
+    {
+      std::unique_lock lock(mutex_);
+      if (scheduler_.is_idle()) {
+        wake_.wait(lock, [&] { return stopping_ || !inbox_.empty(); });
+      }
+      arrived.swap(inbox_);
+      stop = stopping_;
+    }
+    for (std::unique_ptr<Task>& task : arrived) scheduler_.add(std::move(task));
+    arrived.clear();
+    if (stop) break;
+    try {
+      scheduler_.tick();
+    } catch (...) {
+      scheduler_.fail_running(std::current_exception());
+    }
+  }
+  scheduler_.fail_all(std::make_exception_ptr(
+      Error(ErrorCode::cancelled, "the engine was shut down before the request was done")));
+  publish_statistics();
+}
+
+Engine::Engine(Model model, const EngineOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+Engine::~Engine() = default;
+
+Handle Engine::submit(Request request, Callbacks callbacks) {
+  return impl_->submit(std::move(request), std::move(callbacks));
+}
+
+const Model& Engine::model() const { return impl_->model(); }
+EngineStatistics Engine::statistics() const { return impl_->statistics(); }
+
+void Engine::run(std::vector<Request> requests,
+                 const std::function<void(size_t index, Result&& result)>& on_result) {
+  std::vector<std::optional<Handle>> handles(requests.size());
+  const auto length = [&](size_t i) {
+    return requests[i].ids ? requests[i].ids->size() : requests[i].text.size();
+  };
+  const auto submit_window = [&](size_t begin) {
+    const size_t end = std::min(begin + kWindow, requests.size());
+    if (begin >= end) return;
+    std::vector<size_t> order(end - begin);
+    std::iota(order.begin(), order.end(), begin);
+    std::ranges::stable_sort(order, std::greater<>(), length);
+    for (const size_t i : order) {
+      try {
+        handles[i] = submit(std::move(requests[i]));
+      } catch (const Error& error) {
+        if (requests.size() == 1) throw;
+        throw Error(error.code(), "input " + std::to_string(i + 1) + ": " + error.what(),
+                    error.hint());
+      }
+    }
+  };
+  try {
+    submit_window(0);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (i % kWindow == 0) submit_window(i + kWindow);
+      on_result(i, handles[i]->get());
+      handles[i].reset();
+    }
+  } catch (...) {
+    for (const std::optional<Handle>& handle : handles) {
+      if (handle) handle->cancel();
+    }
+    throw;
+  }
+}
+
+std::vector<std::vector<int32_t>> Engine::run_ids(const std::vector<std::vector<int32_t>>& inputs,
+                                                  const SearchOptions& search) {
+  std::vector<Request> requests(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    requests[i].ids = inputs[i], requests[i].search = search, requests[i].stream = i;
+  }
+  std::vector<std::vector<int32_t>> outputs(inputs.size());
+  run(std::move(requests),
+      [&](size_t i, Result&& result) { outputs[i] = std::move(result.answers.front().ids); });
+  return outputs;
+}
+
+}  // namespace heed
