@@ -1,0 +1,237 @@
+// What a model answers besides text: labels, tags, vectors, missing words, probabilities.
+//
+//   heed::Model model = heed::Model::load("models/sentiment");
+//   heed::Classifier classifier(model);
+//   std::string label = classifier.classify({{.text = "A fine film."}})[0].name;
+//
+// Every class takes many inputs at once: it sorts them by length, runs them in batches of a budget
+// of tokens, and gives the results in the order of the inputs. A result never depends on what else
+// is in the batch, or on the number of threads: the same bits alone and among a thousand. An object
+// may be used from several threads, whose calls take turns.
+//
+// A text that is longer than the model reads is cut at its end, and its result says so. An input
+// that has no tokens at all (an empty text, of a model whose template adds nothing) has a result
+// with tokens == 0 and nothing else in it.
+//
+// Errors: constructors throw unsupported when the model has another head, or is of another family,
+// than the task needs; calls throw what the tokenizer throws when text is given and there is none,
+// and invalid_argument for inputs that make no sense.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heed/model.h"
+
+namespace heed {
+
+class TaskRunner;
+
+// A text; or two that belong together; or raw ids, with all that the model's template adds.
+struct TaskInput {
+  std::string text{};
+  std::optional<std::string> second{};
+  std::vector<int32_t> ids{};         // not empty: instead of the texts
+  std::vector<int32_t> types{};       // of raw ids; empty: all 0
+  std::vector<int32_t> second_ids{};  // raw ids of the target, where a task has one
+};
+
+struct TaskOptions {
+  int threads = 0;              // 0: every CPU this process may use
+  int64_t batch_tokens = 4096;  // of one run of the model; a longer text runs alone
+  int64_t max_tokens = 0;       // what is longer is cut; 0: as many as the model reads
+};
+
+struct TaskResult {
+  int64_t tokens = 0;      // that the model has read, the template's included
+  bool truncated = false;  // the input had more of them
+};
+
+// ---- Missing words: masked language models -----------------------------------------------------
+
+struct FillOptions {
+  int top = 5;                       // candidates for each mask
+  std::optional<int32_t> mask_id{};  // nothing: the tokenizer's
+  int64_t first_number = 1;          // what messages call the first input: its line, say
+};
+
+struct Candidate {
+  int32_t id = -1;
+  std::string piece{};  // as the vocabulary spells it: "##ing"; empty without a tokenizer
+  std::string text{};   // as the text would: "ing"
+  double probability = 0;
+};
+
+struct FilledMask {
+  int64_t token = 0;                    // its place among the ids
+  TextSpan span{};                      // its place in Filled::source
+  std::vector<Candidate> candidates{};  // best first
+};
+
+struct Filled : TaskResult {
+  std::string source{};  // the text as it was read: with the tokenizer's own mask
+  std::string text{};    // the same with the best candidate for each mask
+  std::vector<FilledMask> masks{};
+};
+
+class Filler {
+ public:
+  explicit Filler(Model model, const TaskOptions& options = {});
+  // A mask is written as the tokenizer's own, as [MASK] or as <mask>. A text without one throws
+  // invalid_argument, unless it is empty: then it has no masks.
+  std::vector<Filled> fill(const std::vector<TaskInput>& inputs,
+                           const FillOptions& options = {}) const;
+
+ private:
+  std::shared_ptr<TaskRunner> runner_;
+};
+
+// ---- Labels of texts: classifiers and regression -----------------------------------------------
+
+struct Classified : TaskResult {
+  int label = -1;                       // the likeliest; -1: of regression, or there was no input
+  std::string name{};                   // its name
+  std::vector<double> probabilities{};  // of every label; empty for regression
+  std::vector<float> logits{};          // what the model gave; for regression, the scores
+};
+
+class Classifier {
+ public:
+  explicit Classifier(Model model, const TaskOptions& options = {});
+  std::vector<Classified> classify(const std::vector<TaskInput>& inputs) const;
+
+  bool is_regression() const;
+  const std::vector<std::string>& labels() const;  // their names
+
+ private:
+  std::shared_ptr<TaskRunner> runner_;
+};
+
+// ---- Labels of words: token classifiers --------------------------------------------------------
+
+// How spans ("New York" is a place) are made of labels like B-LOC and I-LOC.
+enum class Aggregation {
+  first,   // of words, each with the label of its first token: no span ends inside a word
+  simple,  // of tokens
+};
+
+struct TagOptions {
+  Aggregation aggregation = Aggregation::first;
+  bool logits = false;  // keep them in the result
+};
+
+struct TaggedWord {
+  TextSpan span{};  // of the text; words are what white space separates
+  int label = -1;   // -1: the tokenizer has no token for it, or the text was cut before it
+  std::string name{};
+  double probability = 0;
+};
+
+struct TaggedSpan {
+  TextSpan span{};
+  std::string name{};      // without B- or I-
+  double probability = 0;  // the mean of its parts'
+};
+
+struct Tagged : TaskResult {
+  std::vector<TaggedWord> words{};  // none for raw ids
+  std::vector<TaggedSpan> spans{};  // of labels other than O
+  std::vector<float> logits{};      // [tokens, labels], when asked for
+};
+
+class Tagger {
+ public:
+  explicit Tagger(Model model, const TaskOptions& options = {});
+  std::vector<Tagged> tag(const std::vector<TaskInput>& inputs,
+                          const TagOptions& options = {}) const;
+
+  const std::vector<std::string>& labels() const;
+
+ private:
+  std::shared_ptr<TaskRunner> runner_;
+};
+
+// ---- Vectors of texts: every model -------------------------------------------------------------
+
+enum class EmbedPooling { mean, first, last };  // of the tokens' vectors
+// What becomes of a text that is longer than the model reads.
+enum class LongText {
+  truncate,  // its beginning is read
+  chunks,    // all of it is, in parts; the vector is their mean, weighted by their tokens
+};
+
+struct EmbedOptions {
+  EmbedPooling pooling = EmbedPooling::mean;
+  bool normalize = true;  // to length 1
+  LongText long_text = LongText::truncate;
+  int64_t max_tokens = 0;  // as in TaskOptions; the smaller one counts
+};
+
+// What a model folder's sentence-transformers files (modules.json, 1_Pooling/config.json,
+// sentence_bert_config.json) ask for; the defaults where there are none. Throws corrupt_file, or
+// unsupported for what Heed does not do.
+EmbedOptions embed_options(const std::string& folder);
+
+struct Embedded : TaskResult {
+  std::vector<float> vector{};  // zeros when there was no token
+  int64_t chunks = 1;
+};
+
+class Embedder {
+ public:
+  explicit Embedder(Model model, const TaskOptions& options = {});
+  std::vector<Embedded> embed(const std::vector<TaskInput>& inputs,
+                              const EmbedOptions& options = {}) const;
+
+  int64_t width() const;  // of the vectors
+
+ private:
+  std::shared_ptr<TaskRunner> runner_;
+};
+
+// The cosine of the angle between two vectors of one width; 0 when one is all zeros.
+double cosine_similarity(const std::vector<float>& a, const std::vector<float>& b);
+// Writes vectors of one width as a tensor "embeddings" [inputs, width].
+void write_embeddings(const std::string& path, const std::vector<std::vector<float>>& vectors);
+
+// ---- Probabilities of texts: language models ---------------------------------------------------
+
+// A text with more tokens than the model reads is scored in windows: each begins `stride` tokens
+// after the last, and scores what the last did not, so that a token has at least
+// window - stride tokens before it.
+struct ScoreOptions {
+  int64_t window = 0;  // 0: as many tokens as the model reads
+  int64_t stride = 0;  // 0: half the window
+  // Decoder-only models: begin with the token that begins texts (when there is one), so that the
+  // first token of the text has a probability too.
+  bool begin = true;
+};
+
+struct Scored : TaskResult {
+  double log_probability = 0;         // natural, the sum over the tokens
+  std::vector<int32_t> ids{};         // the tokens that have a probability
+  std::vector<float> token_scores{};  // theirs, log p
+  std::vector<TextSpan> offsets{};    // theirs in the text (the target); empty for raw ids
+
+  double perplexity() const;  // e^(-log_probability / tokens); 1 when there are none
+};
+
+class Scorer {
+ public:
+  // Models with a decoder and a language model's head.
+  explicit Scorer(Model model, const TaskOptions& options = {});
+  // Decoder-only: the text. Encoder-decoder: `second` given the text; only there truncated.
+  std::vector<Scored> score(const std::vector<TaskInput>& inputs,
+                            const ScoreOptions& options = {}) const;
+
+  bool has_source() const;  // inputs are pairs
+
+ private:
+  std::shared_ptr<TaskRunner> runner_;
+};
+
+}  // namespace heed

@@ -1,0 +1,58 @@
+#include "infer/task_runner.h"
+
+#include "infer/task_testing.h"
+
+namespace heed {
+namespace {
+
+class TaskRunnerTest : public TaskTest {};
+
+Encoding encoding_of(std::vector<int32_t> ids, std::vector<uint8_t> special) {
+  Encoding encoding;
+  encoding.ids = std::move(ids), encoding.is_special = std::move(special);
+  encoding.offsets.resize(encoding.ids.size());
+  encoding.types.resize(encoding.ids.size());
+  return encoding;
+}
+
+TEST(TruncateEncoding, CutsTheLongerTextAndKeepsTheTemplate) {
+  Encoding pair = encoding_of({2, 11, 12, 13, 14, 3, 21, 22, 3}, {1, 0, 0, 0, 0, 1, 0, 0, 1});
+  EXPECT_FALSE(truncate(pair, 9));
+  EXPECT_TRUE(truncate(pair, 7));
+  EXPECT_EQ(pair.ids, (std::vector<int32_t>{2, 11, 12, 3, 21, 22, 3}));
+  EXPECT_TRUE(truncate(pair, 6));
+  EXPECT_EQ(pair.ids, (std::vector<int32_t>{2, 11, 3, 21, 22, 3}));
+  EXPECT_TRUE(truncate(pair, 2));
+  EXPECT_EQ(pair.ids, (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(pair.offsets.size(), size_t{2});
+}
+
+TEST_F(TaskRunnerTest, KnowsHowMuchAModelReads) {
+  ModelConfig config = tiny(Head::none);
+  EXPECT_EQ(TaskRunner(make(config), {}).max_tokens(), 24);
+  EXPECT_EQ(TaskRunner(make(config), {}).max_tokens(100), 24);
+  EXPECT_EQ(TaskRunner(make(config), {.max_tokens = 9}).max_tokens(), 9);
+  EXPECT_EQ(TaskRunner(make(config), {.max_tokens = 9}).max_tokens(7), 7);
+  config.position = Position::rope;
+  config.embedding_norm = false;
+  EXPECT_EQ(TaskRunner(make(config), {}).max_tokens(), 24);
+  EXPECT_EQ(TaskRunner(make(config), {.max_tokens = 100}).max_tokens(), 100);
+}
+
+TEST_F(TaskRunnerTest, BatchesFillTheBudgetLongestFirst) {
+  TaskRunner runner(make(tiny(Head::none)), {.threads = 1, .batch_tokens = 10});
+  std::vector<TaskSequence> sequences;
+  for (const size_t length : {3, 0, 5, 5, 12, 2})
+    sequences.push_back({.ids = std::vector<int32_t>(length, 6)});
+  std::vector<std::vector<size_t>> planned, run;
+  runner.run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+    (ctx.measuring() ? planned : run).push_back(batch.members);
+    const Var hidden = runner.hidden(ctx, batch);
+    EXPECT_EQ(hidden.rows(), static_cast<int64_t>(batch.source.tokens.size()));
+  });
+  EXPECT_EQ(run, (std::vector<std::vector<size_t>>{{4}, {2, 3}, {0, 5}}));
+  EXPECT_EQ(planned, run);
+}
+
+}  // namespace
+}  // namespace heed
