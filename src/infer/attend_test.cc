@@ -1,0 +1,102 @@
+#include "heed/attend.h"
+
+#include "infer/task_testing.h"
+
+namespace heed {
+namespace {
+
+class AttendTest : public TaskTest {
+ protected:
+  static void expect_distributions(const AttentionView& view) {
+    for (const AttentionLayer& layer : view.layers) {
+      EXPECT_EQ(layer.queries, std::ssize(view.queries(layer.kind)));
+      EXPECT_EQ(layer.keys, std::ssize(view.keys(layer.kind)));
+      ASSERT_EQ(std::ssize(layer.probabilities), layer.heads * layer.queries * layer.keys);
+      for (int h = 0; h < layer.heads; ++h) {
+        for (int64_t q = 0; q < layer.queries; ++q) {
+          double sum = 0;
+          for (int64_t k = 0; k < layer.keys; ++k) {
+            sum += layer.at(h, q, k);
+            if (layer.kind == AttentionKind::decoder && k > q) {
+              EXPECT_EQ(layer.at(h, q, k), 0);
+            }
+          }
+          EXPECT_NEAR(sum, 1, 1e-5);
+        }
+      }
+    }
+  }
+
+  static ModelConfig two_sided() {
+    ModelConfig config = tiny(Head::language_model);
+    config.family = Family::encoder_decoder;
+    config.token_types = 0, config.embedding_norm = false, config.decoder_layers = 3;
+    config.decoder_start_id = 0, config.eos_id = 3;
+    return config;
+  }
+};
+
+std::vector<std::string> texts_of(const std::vector<AttentionToken>& tokens) {
+  std::vector<std::string> texts;
+  for (const AttentionToken& token : tokens) texts.push_back(token.text);
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST_F(AttendTest, ShowsEveryLayerAndHeadOfAnEncoder) {
+  const AttentionView view = attend(make(tiny(Head::none)), {.text = "the dogs"}, {.threads = 1});
+  EXPECT_EQ(texts_of(view.source).size(), size_t{5});
+  EXPECT_EQ(view.source[0].text, "[CLS]");
+  EXPECT_EQ(view.source[1].text, "the");
+  EXPECT_TRUE(view.target.empty());
+  ASSERT_EQ(view.layers.size(), size_t{2});
+  EXPECT_EQ(view.layers[1].layer, 1);
+  EXPECT_EQ(view.layers[1].heads, 2);
+  expect_distributions(view);
+}
+
+TEST_F(AttendTest, ShowsADecoderThatLooksBack) {
+  ModelConfig config = tiny(Head::language_model);
+  config.family = Family::decoder_only;
+  config.token_types = 0, config.embedding_norm = false;
+  config.encoder_layers = 0, config.decoder_layers = 2;
+  const AttentionView view = attend(make(config), {.text = "the cat sat"}, {.threads = 1});
+  EXPECT_TRUE(view.source.empty());
+  EXPECT_EQ(view.target.size(), size_t{5});
+  ASSERT_EQ(view.layers.size(), size_t{2});
+  EXPECT_EQ(view.layers[0].kind, AttentionKind::decoder);
+  expect_distributions(view);
+}
+
+TEST_F(AttendTest, ShowsSourceAndTarget) {
+  const Model model = make(two_sided());
+  const AttentionView view =
+      attend(model, {.text = "the cat", .second = "a dog ."}, {.threads = 1});
+  EXPECT_EQ(view.source.size(), size_t{4});
+  EXPECT_EQ(texts_of(view.target), (Texts{"[PAD]", "[CLS]", "a", "dog", "."}));
+  Texts kinds;
+  for (const AttentionLayer& layer : view.layers) {
+    kinds.push_back(std::string(name(layer.kind)) + std::to_string(layer.layer));
+  }
+  EXPECT_EQ(kinds, (Texts{"encoder0", "encoder1", "decoder0", "decoder1", "decoder2", "cross0",
+                          "cross1", "cross2"}));
+  expect_distributions(view);
+}
+
+TEST_F(AttendTest, TranslatesWhatHasNoTarget) {
+  const AttentionView view = attend(make(two_sided()), {.text = "the cat"}, {.threads = 1});
+  EXPECT_GE(view.target.size(), size_t{1});
+  EXPECT_EQ(view.target[0].text, "[PAD]");
+  expect_distributions(view);
+}
+
+TEST_F(AttendTest, SaysWhatWasCut) {
+  const AttentionView view = attend(make(tiny(Head::none)), {.text = "the cat sat on the mat"},
+                                    {.threads = 1, .max_tokens = 4});
+  EXPECT_TRUE(view.truncated);
+  EXPECT_EQ(view.source.size(), size_t{4});
+}
+
+}  // namespace
+}  // namespace heed
