@@ -1,0 +1,49 @@
+#include "heed/parse.h"
+
+#include <sstream>
+
+#include "heed/error.h"
+#include "text/tree.h"
+
+namespace heed {
+
+Parser::Parser(Model model, const EngineOptions& options) {
+  if (!model.has_source() || !model.can_generate()) {
+    throw Error(ErrorCode::unsupported,
+                "parsing takes an encoder-decoder model with a language_model head; this one is " +
+                    model.family() + " with head = " + model.head(),
+                "train one with the parsing objective (heed train)");
+  }
+  engine_ = std::make_unique<Engine>(std::move(model), options);
+}
+
+std::vector<Parsed> Parser::parse(const std::vector<std::string>& sentences,
+                                  const std::optional<SearchOptions>& search) {
+  std::vector<Parsed> results(sentences.size());
+  std::vector<Request> requests;
+  std::vector<size_t> owners;  // the sentence of each request
+  std::vector<std::vector<std::string>> words;
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    std::istringstream text(sentences[i]);
+    std::vector<std::string>& of_sentence = words.emplace_back();
+    std::string joined;  // by single spaces, as in training
+    for (std::string word; text >> word;) {
+      joined += (joined.empty() ? "" : " ") + word;
+      of_sentence.push_back(std::move(word));
+    }
+    if (of_sentence.empty()) continue;
+    requests.push_back({.text = std::move(joined), .search = search, .may_truncate = true});
+    owners.push_back(i);
+  }
+  engine_->run(std::move(requests), [&](size_t r, Result&& result) {
+    Parsed& parsed = results[owners[r]];
+    const Answer& best = result.best();
+    parsed.tree = bracket_tree(tree_from_linear(best.text, words[owners[r]]));
+    parsed.linear = best.text;
+    parsed.score = best.score;
+    parsed.truncated = result.truncated;
+  });
+  return results;
+}
+
+}  // namespace heed
