@@ -82,4 +82,31 @@ struct TrainBench {
 };
 TrainBench bench_train(const TrainBenchOptions& options);
 
+// Texts through the encoder of a preset (the decoder, of a decoder-only one) with random weights:
+// hidden states of one batch of equal lengths, as embedding and classifying need them.
+struct EncodeBenchOptions {
+  std::string preset;
+  int64_t sequences = 8;
+  int64_t length = 128;  // tokens of each
+  int threads = 0;       // 0: every CPU this process may use
+  uint64_t seed = 1;
+  double seconds = 4;  // how long batches are repeated; the best one counts
+};
+
+struct EncodeBench {
+  int threads = 0;
+  std::string instruction_set;
+  int64_t parameters = 0;
+  int64_t tokens = 0;  // of the batch
+  double tokens_per_second = 0, sequences_per_second = 0;
+  double batch_ms = 0;  // the best
+  double batch_ms_p50 = 0, batch_ms_p90 = 0;
+  double gflops = 0;             // of the matrix products alone
+  double gemm_limit_gflops = 0;  // the best GEMM seen in this run
+  double fraction_of_limit = 0;
+  int64_t planned_bytes = 0;   // activations
+  int64_t peak_rss_bytes = 0;  // of the process, before the limits are measured
+};
+EncodeBench bench_encode(const EncodeBenchOptions& options);
+
 }  // namespace heed
