@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/bench_topics.h"
 #include "cli/flags.h"
 #include "cli/program.h"
 #include "cli/progress.h"
@@ -191,6 +192,7 @@ void add_bench(Program& program) {
   program.on_run(ops, [flags](Output& out) { run_ops(*flags, out); });
 
   add_bench_train(program, bench);
+  add_bench_encode(program, bench);
 }
 
 }  // namespace heed::cli

@@ -1,0 +1,10 @@
+// The parts of heed bench that have files of their own.
+#pragma once
+
+#include "cli/program.h"
+
+namespace heed::cli {
+
+void add_bench_encode(Program& program, CLI::App& bench);
+
+}  // namespace heed::cli
