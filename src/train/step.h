@@ -107,6 +107,8 @@ class StepRunner {
   size_t training_bytes(const TrainingBatch& batch);
   size_t evaluation_bytes(const TrainingBatch& batch);
 
+  // Gives the memory of activations back until the next batch.
+  void release_memory() { arena_ = Arena(0); }
   size_t arena_bytes() const { return arena_.capacity_bytes(); }
   const StepTimes& times() const { return times_; }  // of the last train()
 

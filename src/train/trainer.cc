@@ -324,6 +324,7 @@ void Trainer::finish() {
     chosen = Checkpoints::best(chosen, count, lower);
     if (chosen.empty()) chosen = {all.back()};
   }
+  runner_.release_memory();  // the checkpoints come in its place
   load_average(chosen, o_.network.parameters());
   std::string steps;
   for (const Checkpoint& c : chosen) {
