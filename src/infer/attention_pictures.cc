@@ -73,6 +73,17 @@ constexpr double kMapSize = 120;    // of the longer side of a map
 constexpr double kSmallCell = 7;    // smaller ones have no room for a label
 constexpr float kFaintest = 0.02f;  // what is less is not drawn: nobody could see it
 
+// A label that fits into kLabelWidth, whole characters only.
+std::string shortened(const std::string& text) {
+  constexpr int kCharacters = 14;
+  int count = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
+    if (begins && ++count > kCharacters) return text.substr(0, i) + "…";
+  }
+  return text;
+}
+
 class Drawing {
  public:
   Drawing(const AttentionView& view, std::string_view title) : view_(view) {
@@ -137,7 +148,8 @@ class Drawing {
     if (labelled) {  // of the keys, once above the first map
       for (int64_t k = 0; k < keys; ++k) {
         const double x = left + cell * (static_cast<double>(k) + 0.7);
-        text("token", x, y_ + kLabelWidth - 4, view_.keys(kind)[static_cast<size_t>(k)].text,
+        text("token", x, y_ + kLabelWidth - 4,
+             shortened(view_.keys(kind)[static_cast<size_t>(k)].text),
              " transform=\"rotate(-90 " + number(x) + " " + number(y_ + kLabelWidth - 4) + ")\"");
       }
       y_ += kLabelWidth;
@@ -146,7 +158,7 @@ class Drawing {
       text("soft", kMargin, y_ + 10, "layer " + std::to_string(layer->layer + 1), "");
       for (int64_t q = 0; labelled && q < queries; ++q) {
         text("token", left - 4, y_ + cell * (static_cast<double>(q) + 0.7),
-             view_.queries(kind)[static_cast<size_t>(q)].text, " text-anchor=\"end\"");
+             shortened(view_.queries(kind)[static_cast<size_t>(q)].text), " text-anchor=\"end\"");
       }
       for (int h = 0; h < layer->heads; ++h) {
         map(*layer, h, left + h * (map_width + kGap), cell);

@@ -52,6 +52,15 @@ TEST(AttentionPictures, TheDrawingHasACellForEachThatCounts) {
   EXPECT_TRUE(svg.starts_with("<svg "));
 }
 
+TEST(AttentionPictures, TheDrawingShortensLongLabels) {
+  AttentionView view = small_view();
+  view.source[1].text = "Donaudampfschifffahrtsgesellschaft";
+  view.target[0].text = "ääääääääääääääääääää";
+  const std::string svg = attention_svg(view, "");
+  EXPECT_THAT(svg, HasSubstr(">Donaudampfschi…<"));
+  EXPECT_THAT(svg, HasSubstr(">ääääääääääääää…<"));
+}
+
 TEST(AttentionPictures, TheNumbersAreAllThere) {
   const auto json = nlohmann::json::parse(attention_json(small_view()));
   EXPECT_EQ(json["layers"][0]["heads"][1][0][2], 0.75);
