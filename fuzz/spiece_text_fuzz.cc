@@ -8,6 +8,8 @@
 
 #include "fuzz_spiece.h"
 #include "heed/tokenizer.h"
+#include "text/byte_tokenizer.h"
+#include "text/char_tokenizer.h"
 #include "text/spiece_tokenizer.h"
 
 namespace {
@@ -23,7 +25,7 @@ std::vector<heed::TokenizerPtr> make_tokenizers() {
       }
     }
   }
-  all.push_back(heed::make_tokenizer("char"));
+  all.push_back(heed::make_char_tokenizer({.characters = heed::ascii_characters()}));
   return all;
 }
 
@@ -42,7 +44,7 @@ void check(const heed::Tokenizer& tokenizer, std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<heed::TokenizerPtr> tokenizers = make_tokenizers();
-  static const heed::TokenizerPtr bytes = heed::make_tokenizer("byte");
+  static const heed::TokenizerPtr bytes = heed::make_byte_tokenizer();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const heed::TokenizerPtr& tokenizer : tokenizers) check(*tokenizer, text);
   check(*bytes, text);

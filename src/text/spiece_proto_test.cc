@@ -117,6 +117,40 @@ TEST(SpieceProto, ChecksNormalisationRules) {
   refuse(with_rules(unended), "the replacements of its normalisation rules are not text");
 }
 
+// Real models with a few bytes changed: refused, or good enough to use.
+TEST(SpieceProto, SurvivesDamage) {
+  uint64_t state = 1;  // the seed
+  const auto random = [&state](uint64_t below) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (state >> 33) % below;
+  };
+  int refused = 0, used = 0;
+  for (const std::string name : {"bpe", "unigram"}) {
+    const std::string good = read_text(kGoldenFolder + "tokenizers/spm-small/" + name + ".model");
+    for (int round = 0; round < 400; ++round) {
+      std::string bad = good;
+      for (uint64_t n = 1 + random(3); n > 0; --n) {
+        bad[random(bad.size())] = static_cast<char>(random(256));
+      }
+      try {
+        const SpieceModel model(bad, "bad.model");
+        for (const std::string text : {" the ﬁrst <sep> é", "\xff", ""}) {
+          for (const SpieceModel::Token& token : model.encode(text)) {
+            ASSERT_LT(token.id, model.size());
+            ASSERT_LE(token.end, text.size());
+          }
+        }
+        ++used;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::corrupt_file) << error.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(used, 50);
+}
+
 TEST(SpieceProto, TakesTheDummyPrefixAway) {
   const SpieceModel with(kModel, "x"), without(without_dummy_prefix(kModel), "x");
   EXPECT_EQ(with.encode("b").size(), 2u);
