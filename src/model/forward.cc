@@ -1,5 +1,6 @@
 // Raw token ids in, tensors out: how Heed is compared with other implementations.
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -69,10 +70,37 @@ std::vector<float> read_numbers(const Json& json, const std::string& where) {
   return values;
 }
 
+bool lengths_differ(const Ids& a, const Ids& b) {
+  return !std::ranges::equal(a, b, {}, &std::vector<int32_t>::size, &std::vector<int32_t>::size);
+}
+
+bool scores_tokens(Head head) {
+  return head == Head::language_model || head == Head::masked_lm || head == Head::token_classifier;
+}
+
+// Labels as a list for each sequence, end to end.
+std::vector<int32_t> read_label_lists(const Json& json, const ModelConfig& config,
+                                      const std::string& where, const Inputs& inputs) {
+  const Ids labels = read_ids(json, "labels", where);
+  const bool two = config.family == Family::encoder_decoder;
+  if (scores_tokens(config.head) &&
+      lengths_differ(labels, two ? inputs.decoder_inputs : inputs.sequences)) {
+    throw Error(ErrorCode::invalid_argument,
+                where + ": labels do not match " + (two ? "decoder_inputs" : "sequences"),
+                "give one label for each id; -100 marks an id without a label");
+  }
+  return end_to_end(labels);
+}
+
 // The labels as given; without any, those that a decoder-only model trains on: the next tokens.
 void read_labels(const Json& json, const ModelConfig& config, const std::string& where,
                  Inputs& inputs) {
   if (const auto found = json.find("labels"); found != json.end()) {
+    if (config.head == Head::none || config.head == Head::embedding) {
+      throw Error(ErrorCode::invalid_argument,
+                  where + ": labels, but the model has no head that they could score",
+                  "leave labels out; config.json's architectures names the head");
+    }
     inputs.has_labels = true;
     if (config.head == Head::regression) {
       inputs.values = read_numbers(*found, where);
@@ -80,7 +108,7 @@ void read_labels(const Json& json, const ModelConfig& config, const std::string&
     }
     const bool one_each = found->is_array() && !found->empty() && !found->front().is_array();
     inputs.labels = one_each ? read_ids({{"labels", Json::array({*found})}}, "labels", where).at(0)
-                             : end_to_end(read_ids(json, "labels", where));
+                             : read_label_lists(json, config, where, inputs);
   } else if (config.family == Family::decoder_only && config.head == Head::language_model) {
     inputs.has_labels = true;
     for (const auto& sequence : inputs.sequences) {
@@ -91,7 +119,31 @@ void read_labels(const Json& json, const ModelConfig& config, const std::string&
   }
 }
 
+// Each is a place in its own sequence: one too many would silently be a place in the next.
+void check_global_tokens(const Inputs& inputs, const std::string& where) {
+  const Ids& places = inputs.global_tokens;
+  if (places.size() > inputs.sequences.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                where + ": global_tokens has " + std::to_string(places.size()) + " lists for " +
+                    std::to_string(inputs.sequences.size()) + " sequences",
+                "give one list for each sequence");
+  }
+  for (size_t s = 0; s < places.size(); ++s) {
+    for (const int32_t place : places[s]) {
+      const size_t length = inputs.sequences[s].size();
+      if (place >= 0 && static_cast<size_t>(place) < length) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  where + ": global token " + std::to_string(place) + " of sequence " +
+                      std::to_string(s) + ", which has " + std::to_string(length) + " tokens",
+                  "global_tokens are places in their sequence, counted from 0");
+    }
+  }
+}
+
 Inputs read_inputs(const std::string& path, const ModelConfig& config) {
+  if (std::filesystem::is_directory(path)) {
+    throw Error(ErrorCode::invalid_argument, path + " is a folder", "--inputs takes a JSON file");
+  }
   std::ifstream file(path);
   if (!file) {
     throw Error(ErrorCode::not_found, path + ": cannot be opened", "--inputs takes a JSON file");
@@ -123,13 +175,11 @@ Inputs read_inputs(const std::string& path, const ModelConfig& config) {
                   "every sequence needs at least one id");
     }
   }
-  const auto lengths_differ = [](const Ids& a, const Ids& b) {
-    return !std::ranges::equal(a, b, {}, &std::vector<int32_t>::size, &std::vector<int32_t>::size);
-  };
   if (!inputs.token_types.empty() && lengths_differ(inputs.token_types, inputs.sequences)) {
     throw Error(ErrorCode::invalid_argument, path + ": token_type_ids do not match sequences",
                 "give one type for each id");
   }
+  check_global_tokens(inputs, path);
   read_labels(json, config, path, inputs);
   return inputs;
 }
@@ -148,7 +198,7 @@ class ForwardRun {
     global_ = default_global_tokens(model.config(), source_batch_);
     if (inputs.global_tokens.empty()) return;
     std::vector<int32_t> rows;
-    for (size_t s = 0; s < std::min(inputs.global_tokens.size(), inputs.sequences.size()); ++s) {
+    for (size_t s = 0; s < inputs.global_tokens.size(); ++s) {
       for (const int32_t t : inputs.global_tokens[s]) rows.push_back(source_.offsets[s] + t);
     }
     global_.emplace(source_batch_, rows);
