@@ -50,6 +50,8 @@ ModelInfo preset_info(const std::string& name);
 struct ConvertOptions {
   std::string type = "f32";  // f32, f16 or bf16
 };
+// Writes the model of `from` to the folder `to`, which must be another; the tokenizer's files and
+// generation_config.json are copied.
 void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options);
 
 // Runs raw token ids and writes tensors, to compare Heed with another implementation. The inputs

@@ -1,5 +1,6 @@
 #include "heed/models.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/arena.h"
@@ -115,6 +116,33 @@ ModelInfo model_info(const std::string& folder) {
   return info_of(model.config(), model.hugging_face().model_type);
 }
 
+namespace {
+
+// What of a model folder is neither its config nor its weights, and goes along unchanged: the
+// tokenizer's files, and how to generate.
+constexpr const char* kCompanions[] = {
+    "tokenizer.json",      "tokenizer_config.json",  "vocab.txt",  "special_tokens_map.json",
+    "vocab.json",          "added_tokens.json",      "merges.txt", "sentencepiece.bpe.model",
+    "spiece.model",        "tokenizer.model",        "source.spm", "target.spm",
+    "chat_template.jinja", "generation_config.json",
+};
+
+void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to) {
+  for (const char* name : kCompanions) {
+    std::error_code failure;
+    if (!std::filesystem::is_regular_file(from / name, failure)) continue;
+    std::filesystem::copy_file(from / name, to / name,
+                               std::filesystem::copy_options::overwrite_existing, failure);
+    if (failure) {
+      throw Error(ErrorCode::invalid_argument,
+                  (to / name).string() + ": cannot be written: " + failure.message(),
+                  "choose a folder that can be written");
+    }
+  }
+}
+
+}  // namespace
+
 void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options) {
   NetworkSaveOptions save;
   if (options.type == "f32") {
@@ -127,7 +155,14 @@ void convert_model(const std::string& from, const std::string& to, const Convert
     throw Error(ErrorCode::invalid_argument, "the type is '" + options.type + "'",
                 "use f32, f16 or bf16");
   }
+  // In place, f16 would replace the only f32 there is.
+  std::error_code none;
+  if (std::filesystem::equivalent(from, to, none)) {
+    throw Error(ErrorCode::invalid_argument, to + ": the model's own folder",
+                "write to another folder, so that nothing is lost");
+  }
   Network::load(from).save(to, save);
+  copy_companions(from, to);
 }
 
 }  // namespace heed
