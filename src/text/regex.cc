@@ -20,6 +20,22 @@ constexpr std::string_view kSpaces =
     "\\x{205f}\\x{3000}";
 constexpr std::string_view kWordCharacters = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 constexpr std::string_view kHexDigits = "0-9a-fA-F";
+// Oniguruma looks up \w in a table of Latin-1 that has ¹, ², ³, ¼, ½ and ¾, but [\w] in Unicode's.
+constexpr std::string_view kLatinNumbers = "\\x{b9}\\x{b2}\\x{b3}\\x{bc}-\\x{be}";
+
+// [:names:] of classes where Oniguruma follows Unicode's properties and PCRE2 its own idea.
+constexpr std::pair<std::string_view, std::string_view> kNamedClasses[] = {
+    {"alpha", "\\p{Alphabetic}"},
+    {"^alpha", "\\P{Alphabetic}"},
+    {"alnum", "\\p{Alphabetic}\\p{Nd}"},
+    {"lower", "\\p{Lowercase}"},
+    {"^lower", "\\P{Lowercase}"},
+    {"punct", "\\p{P}\\p{S}"},
+    {"space", kSpaces},
+    {"upper", "\\p{Uppercase}"},
+    {"^upper", "\\P{Uppercase}"},
+    {"word", kWordCharacters},
+};
 
 [[noreturn]] void refuse(std::string_view pattern, const std::string& why) {
   throw Error(ErrorCode::unsupported,
@@ -100,7 +116,9 @@ class Translator {
     const char letter = at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0';
     const std::string_view members = members_of(letter);
     if (members.empty()) return copy_escape();
-    out_.append(is_upper(letter) ? "[^" : "[").append(members).push_back(']');
+    out_.append(is_upper(letter) ? "[^" : "[").append(members);
+    if (letter == 'w' || letter == 'W') out_.append(kLatinNumbers);
+    out_.push_back(']');
     at_ += 2;
   }
 
@@ -126,7 +144,11 @@ class Translator {
       } else if (c == '[' && pattern_.substr(at_, 2) == "[:") {
         const size_t end = pattern_.find(":]", at_);
         if (end == std::string_view::npos) refuse(pattern_, "a class name is not closed");
-        out_.append(pattern_.substr(at_, end + 2 - at_));
+        const auto* const named =
+            std::ranges::find(kNamedClasses, pattern_.substr(at_ + 2, end - at_ - 2),
+                              &std::pair<std::string_view, std::string_view>::first);
+        out_.append(named != std::end(kNamedClasses) ? named->second
+                                                     : pattern_.substr(at_, end + 2 - at_));
         at_ = end + 2;
       } else if (c == '[') {
         if (pattern_.substr(at_, 2) == "[^") refuse(pattern_, "it has a negated class in a class");

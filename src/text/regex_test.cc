@@ -37,6 +37,15 @@ TEST(Regex, ReadsOnigurumasClasses) {
             (Texts{"12345", "abab", "abababab"}));
   EXPECT_EQ(matches(R"(\p{N}{1,3})", "12345"), (Texts{"123", "45"}));
   EXPECT_EQ(matches(R"([[:alpha:]\h]+)", "g9!"), (Texts{"g9"}));
+  // As the tokenizers library splits them.
+  EXPECT_EQ(matches(R"(\w+)", "a½²"), (Texts{"a½²"}));
+  EXPECT_EQ(matches(R"([\w]+)", "a½²"), (Texts{"a"}));
+  EXPECT_EQ(matches(R"([[:punct:]]+)", "a!€©+b"), (Texts{"!€©+"}));
+  EXPECT_EQ(matches(R"([[:alpha:]]+)", "a\u0345½"), (Texts{"a\u0345"}));
+  EXPECT_EQ(matches(R"([[:alnum:]]+)", "a1½"), (Texts{"a1"}));
+  EXPECT_EQ(matches(R"([[:upper:]]+)", "aⅧA"), (Texts{"ⅧA"}));
+  EXPECT_EQ(matches(R"([[:space:]]+)", "\u180E\u00A0"), (Texts{"\u00A0"}));
+  EXPECT_EQ(matches(R"([[:^alpha:]]+)", "a\u0345½"), (Texts{"½"}));
 }
 
 TEST(Regex, SkipsBytesThatAreNotUtf8) {
