@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -48,6 +49,10 @@ void add_line_flags(CLI::App& command, LineFlags& flags) {
 
 Model load_model(const std::string& folder, const std::string& example) {
   if (folder.empty()) throw Error(ErrorCode::invalid_argument, "--model is missing", example);
+  if (!std::filesystem::exists(folder + "/config.json")) {
+    throw Error(ErrorCode::not_found, "--model: there is no " + folder + "/config.json",
+                "a model folder has config.json, model.safetensors and a tokenizer's files");
+  }
   return Model::load(folder);
 }
 

@@ -80,6 +80,7 @@ Filler::Filler(Model model, const TaskOptions& options)
 
 std::vector<Filled> Filler::fill(const std::vector<TaskInput>& inputs,
                                  const FillOptions& options) const {
+  need_single_texts(inputs, "filling masks");
   const Model& model = runner_->model();
   int32_t mask_id = options.mask_id.value_or(-1);
   if (mask_id < 0) mask_id = model.tokenizer().special_ids().mask;

@@ -52,6 +52,8 @@ TEST_F(FillTest, SaysWhatIsWrongWithAText) {
   });
   expect_error(ErrorCode::invalid_argument, "no mask among the first 6 tokens",
                [&] { filler.fill({{.text = "the cat sat on the [MASK]"}}); });
+  expect_error(ErrorCode::invalid_argument, "found a pair",
+               [&] { filler.fill({{.text = "a [MASK]", .second = "the [MASK]"}}); });
   const Filled nothing = filler.fill({{.text = "  "}})[0];
   EXPECT_TRUE(nothing.masks.empty());
   EXPECT_EQ(nothing.text, "  ");

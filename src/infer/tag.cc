@@ -75,6 +75,7 @@ const std::vector<std::string>& Tagger::labels() const { return runner_->model()
 
 std::vector<Tagged> Tagger::tag(const std::vector<TaskInput>& inputs,
                                 const TagOptions& options) const {
+  need_single_texts(inputs, "tagging words");
   const std::vector<ReadInput> read = runner_->read(inputs, runner_->max_tokens());
   std::vector<Tagged> results(inputs.size());
   std::vector<TaskSequence> sequences;

@@ -62,6 +62,14 @@ void need_head(const Model& model, std::span<const Head> heads, const std::strin
               "this model is one for: " + verbs_of(config));
 }
 
+void need_single_texts(const std::vector<TaskInput>& inputs, const std::string& task) {
+  if (std::ranges::any_of(inputs,
+                          [](const TaskInput& input) { return input.second.has_value(); })) {
+    throw Error(ErrorCode::invalid_argument, task + " takes one text for each input, found a pair",
+                "join the texts, or give them as two inputs");
+  }
+}
+
 bool truncate(Encoding& encoding, int64_t max_tokens) {
   int64_t surplus = std::ssize(encoding.ids) - max_tokens;
   if (surplus <= 0) return false;

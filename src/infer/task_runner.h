@@ -91,6 +91,9 @@ class TaskRunner {
 // Throws unsupported unless the model's head is one of these. `task` is "to fill masks" or alike.
 void need_head(const Model& model, std::span<const Head> heads, const std::string& task);
 
+// Throws invalid_argument for pairs: what `task` answers is places in one text.
+void need_single_texts(const std::vector<TaskInput>& inputs, const std::string& task);
+
 // Cuts an encoding to `max_tokens`, its texts and not its template; whether anything was cut.
 bool truncate(Encoding& encoding, int64_t max_tokens);
 

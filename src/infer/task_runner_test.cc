@@ -1,5 +1,7 @@
 #include "infer/task_runner.h"
 
+#include <thread>
+
 #include "infer/task_testing.h"
 
 namespace heed {
@@ -37,6 +39,22 @@ TEST_F(TaskRunnerTest, KnowsHowMuchAModelReads) {
   config.embedding_norm = false;
   EXPECT_EQ(TaskRunner(make(config), {}).max_tokens(), 24);
   EXPECT_EQ(TaskRunner(make(config), {.max_tokens = 100}).max_tokens(), 100);
+}
+
+TEST_F(TaskRunnerTest, MayBeUsedFromSeveralThreads) {
+  const Embedder embedder(make(tiny(Head::none)), {.threads = 2, .batch_tokens = 64});
+  const std::vector<TaskInput> inputs = many_texts(30);
+  const std::vector<Embedded> expected = embedder.embed(inputs);
+  std::vector<std::vector<Embedded>> found(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::vector<Embedded>& own : found) {
+      threads.emplace_back([&] { own = embedder.embed(inputs); });
+    }
+  }
+  for (const std::vector<Embedded>& own : found) {
+    for (size_t i = 0; i < inputs.size(); ++i) EXPECT_EQ(own[i].vector, expected[i].vector);
+  }
 }
 
 TEST_F(TaskRunnerTest, BatchesFillTheBudgetLongestFirst) {
