@@ -16,20 +16,32 @@
 #define HEED_KERNELS_ROW_PRODUCT_ONCE_
 namespace heed::kernels {
 
-// Up to this many rows the weight is used as it comes from memory; for more it is packed first.
+// Sizes found by measurement; docs/performance.md has the figures. None of them shows in a result.
+
+// Up to this many rows the weight is used as it comes from memory: reading it is what takes time.
 inline constexpr int64_t kFewRows = 8;
-// Floats of the weight that are packed at a time: with luck they stay in the last-level cache.
+// Up to this many, each thread packs a panel of the weight and uses it at once. For more, threads
+// share what they pack, and share the rows.
+inline constexpr int64_t kSomeRows = 256;
+// Steps along k that are packed at a time: a register tile walks through them in one go.
+inline constexpr int64_t kPackedDepth = 384;
+// Floats that are packed at a time: they stay in the second-level cache.
 inline constexpr int64_t kPackedFloats = 3 << 16;
+// Rows of x that stay in the first-level cache while the packed panels pass by.
+inline constexpr int64_t kBlockRows = 16;
 // The widest panel of any instruction set.
 inline constexpr int64_t kMaxPanelCols = 48;
-// The part of a panel that one register tile walks through before the next tile begins.
-inline constexpr int64_t kDepth = 384;
-// Rows that share what they read of the packed weight while it is in the second-level cache.
-inline constexpr int64_t kBlockRows = 256;
-// Multiply-adds that are worth a thread: about 10 µs of one core's work.
+// Multiply-adds that are worth waking a thread for: about 10 µs of one core's work.
 inline constexpr int64_t kShareWork = 1 << 18;
+// Packing one number takes about as long as this many multiply-adds.
+inline constexpr int64_t kPackingWork = 8;
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// `size` in as few parts as `largest` allows, all of about the same size: the size of one.
+inline int64_t even_part(int64_t size, int64_t largest) {
+  return ceil_div(size, ceil_div(size, largest));
+}
 
 }  // namespace heed::kernels
 #endif
@@ -45,9 +57,11 @@ using Vector = hn::Vec<Floats>;
 // Rows × vectors of y held in registers. AVX-512 and NEON have 32 registers: 8 × 3 sums, three
 // vectors of the weight and a broadcast element of x. AVX2 and SSE have 16: 6 × 2 sums.
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+inline constexpr int kRegisters = 32;
 inline constexpr int kTileRows = 8;
 inline constexpr int kTileVectors = 3;
 #else
+inline constexpr int kRegisters = 16;
 inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 2;
 #endif
@@ -75,7 +89,7 @@ HWY_INLINE Vector load_blocks(const float* HWY_RESTRICT p, int64_t row) {
 }
 
 // Four columns of as many rows as a vector has lanes: columns[c] has w[r * row + c] in lane r.
-// Lanes 4b … 4b + 3 are a 4 × 4 transpose within 128-bit block b.
+// Loading puts rows 4b … 4b + 3 into block b, so what is left is a 4 × 4 transpose in each block.
 HWY_INLINE void load_columns(const float* HWY_RESTRICT w, int64_t row, Vector (&columns)[4]) {
   const Floats d;
   const hn::Repartition<double, Floats> pairs;
@@ -91,6 +105,13 @@ HWY_INLINE void load_columns(const float* HWY_RESTRICT w, int64_t row, Vector (&
   columns[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23));
 }
 
+// A line of floats is four calls of load_columns: each asks for a quarter of the rows that follow
+// `w` by a vector of rows.
+HWY_INLINE void prefetch_next_rows(const float* w, int64_t row, int64_t l) {
+  const int64_t quarter = lanes() / 4;
+  const float* next = w + (lanes() + l / 4 % 4 * quarter) * row + l;
+  for (int64_t r = 0; r < quarter; ++r) hwy::Prefetch(next + r * row);
+}
 #endif  // HWY_TARGET != HWY_SCALAR
 
 // One column of `rows` rows, at most a vector of them; zeros beyond.
@@ -100,50 +121,70 @@ HWY_INLINE Vector load_column(const float* w, int64_t row, int64_t rows) {
   return hn::Load(Floats(), column);
 }
 
-// Calls each(l, column) for the columns l = 0, 1, … of a weight [rows, k]: at most a vector of
-// rows.
+// At most a vector of rows of a weight [out, in], and what of them is read.
+struct WeightRows {
+  const float* w;
+  int64_t row;
+  int64_t rows;  // of which there are
+  int64_t k;
+  bool prefetch;  // as many rows follow, and will be wanted next
+};
+
+// Calls each(l, column) for the columns l = 0, 1, … k - 1, a lane for each row.
 template <class Each>
-HWY_INLINE void for_each_column(const float* w, int64_t row, int64_t rows, int64_t k,
-                                const Each& each) {
+HWY_INLINE void for_each_column(const WeightRows& from, const Each& each) {
   int64_t l = 0;
 #if HWY_TARGET != HWY_SCALAR
-  if (rows == lanes()) {
-    for (; l + 4 <= k; l += 4) {
+  if (from.rows == lanes()) {
+    for (; l + 4 <= from.k; l += 4) {
+      if (from.prefetch) prefetch_next_rows(from.w, from.row, l);
       Vector columns[4];
-      load_columns(w + l, row, columns);
+      load_columns(from.w + l, from.row, columns);
       for (int c = 0; c < 4; ++c) each(l + c, columns[c]);
     }
   }
 #endif
-  for (; l < k; ++l) each(l, load_column(w + l, row, rows));
+  for (; l < from.k; ++l) each(l, load_column(from.w + l, from.row, from.rows));
 }
 
-// ---- many rows ----------------------------------------------------------------------------------
+// ---- packing ------------------------------------------------------------------------------------
 
-// A panel is up to kTileVectors vectors of columns of W, packed as [k, vectors · lanes] with zeros
-// beyond n.
-HWY_INLINE void pack_panel(const RowProduct& p, int64_t col, float* HWY_RESTRICT panel) {
+// A part of W: columns [first, last), steps [from, to) along k.
+struct Block {
+  int64_t first, last, from, to;
+  int64_t depth() const { return to - from; }
+};
+
+// Packs the panel of a block that begins with column `col`: up to kTileVectors vectors of columns,
+// [depth, vectors · lanes] with zeros beyond the last column.
+HWY_INLINE void pack_panel(const RowProduct& p, const Block& b, int64_t col,
+                           float* HWY_RESTRICT panel) {
   const Floats d;
-  const int64_t cols = std::min(panel_cols(), p.n - col);
-  const int64_t vectors = ceil_div(cols, lanes());
-  const int64_t width = vectors * lanes();
+  const int64_t cols = std::min(panel_cols(), b.last - col);
+  const int64_t width = ceil_div(cols, lanes()) * lanes();
   if (p.layout == LinearLayout::out_in) {
-    for (int64_t v = 0; v < vectors; ++v) {
-      const int64_t j = v * lanes();
-      for_each_column(p.w + (col + j) * p.w_row, p.w_row, std::min(lanes(), cols - j), p.k,
-                      [&](int64_t l, Vector column)
-                          HWY_ATTR { hn::Store(column, d, panel + l * width + j); });
+    for (int64_t j = 0; j < cols; j += lanes()) {
+      const WeightRows rows{.w = p.w + (col + j) * p.w_row + b.from,
+                            .row = p.w_row,
+                            .rows = std::min(lanes(), cols - j),
+                            .k = b.depth(),
+                            .prefetch = col + j + 2 * lanes() <= p.n};
+      for_each_column(rows, [&](int64_t l, Vector column)
+                                HWY_ATTR { hn::Store(column, d, panel + l * width + j); });
     }
     return;
   }
-  for (int64_t l = 0; l < p.k; ++l) {
+  for (int64_t l = 0; l < b.depth(); ++l) {
+    const float* from = p.w + (b.from + l) * p.w_row + col;
     for_each_vector(d, cols, [&](int64_t j, auto io) HWY_ATTR {
-      hn::Store(io.Load(d, p.w + l * p.w_row + col + j), d, panel + l * width + j);
+      hn::Store(io.Load(d, from + j), d, panel + l * width + j);
     });
   }
 }
 
-// A register tile: kRows rows of x, kVectors vectors of a panel, `depth` steps along k.
+// ---- register tiles -----------------------------------------------------------------------------
+
+// Rows of x times a panel.
 struct Tile {
   const float* x;  // [rows, depth]
   int64_t x_row;
@@ -155,6 +196,7 @@ struct Tile {
   bool continues;  // the sums so far are in y
 };
 
+// kRows rows, kVectors vectors; kPart: the last vector has only some of its lanes.
 template <int kRows, int kVectors, bool kPart>
 HWY_INLINE void multiply_tile(const Tile& t) {
   const Floats d;
@@ -174,26 +216,28 @@ HWY_INLINE void multiply_tile(const Tile& t) {
       }
     }
   }
-  const float* HWY_RESTRICT x = t.x;
+  const float* HWY_RESTRICT
+      x[kRows];  // or the compiler computes addresses row by row, step by step
+  for (int r = 0; r < kRows; ++r) x[r] = t.x + r * t.x_row;
   const float* HWY_RESTRICT panel = t.panel;
-  const auto one_step = [&](int64_t l) HWY_ATTR {
+  const auto add_step = [&](int64_t l, int64_t i) HWY_ATTR {
     Vector columns[kVectors];
-    for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, panel + l * step + v * lanes());
+    for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, panel + i * step + v * lanes());
     for (int r = 0; r < kRows; ++r) {
-      const Vector element = hn::Set(d, x[r * t.x_row + l]);
+      const Vector element = hn::Set(d, x[r][l + i]);
       for (int v = 0; v < kVectors; ++v) {
         sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
       }
     }
   };
   int64_t l = 0;
-  for (; l + 4 <= t.depth; l += 4, x += 4, panel += 4 * step) {
-    one_step(0);
-    one_step(1);
-    one_step(2);
-    one_step(3);
+  for (; l + 4 <= t.depth; l += 4, panel += 4 * step) {
+    add_step(l, 0);
+    add_step(l, 1);
+    add_step(l, 2);
+    add_step(l, 3);
   }
-  for (; l < t.depth; ++l, ++x, panel += step) one_step(0);
+  for (; l < t.depth; ++l, panel += step) add_step(l, 0);
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       float* y = t.y + r * t.y_row + v * lanes();
@@ -233,71 +277,104 @@ HWY_INLINE void multiply_panel(const Tile& t, int64_t rows) {
   }
 }
 
-// Rows [begin, end) of x times the panels in scratch, which are columns [first, last) of W.
-void multiply_block(const RowProduct& p, int64_t begin, int64_t end, int64_t first, int64_t last) {
-  const int64_t depth = ceil_div(p.k, ceil_div(p.k, kDepth));  // parts of about the same length
+// Rows [begin, end) of x times a block of W, packed panel after panel.
+void multiply_block(const RowProduct& p, const Block& b, const float* packed, int64_t begin,
+                    int64_t end) {
   for (int64_t i = begin; i < end; i += kBlockRows) {
-    const int64_t rows = std::min(kBlockRows, end - i);
-    for (int64_t l = 0; l < p.k; l += depth) {
-      for (int64_t col = first; col < last; col += panel_cols()) {
-        const int64_t cols = std::min(panel_cols(), last - col);
-        const int64_t width = ceil_div(cols, lanes()) * lanes();
-        multiply_panel({.x = p.x + i * p.x_row + l,
-                        .x_row = p.x_row,
-                        .panel = p.scratch + (col - first) * p.k + l * width,
-                        .depth = std::min(depth, p.k - l),
-                        .y = p.y + i * p.y_row + col,
-                        .y_row = p.y_row,
-                        .cols = cols,
-                        .continues = l > 0},
-                       rows);
-      }
+    for (int64_t col = b.first; col < b.last; col += panel_cols()) {
+      multiply_panel({.x = p.x + i * p.x_row + b.from,
+                      .x_row = p.x_row,
+                      .panel = packed + (col - b.first) * b.depth(),
+                      .depth = b.depth(),
+                      .y = p.y + i * p.y_row + col,
+                      .y_row = p.y_row,
+                      .cols = std::min(panel_cols(), b.last - col),
+                      .continues = b.from > 0},
+                     std::min(kBlockRows, end - i));
     }
   }
+}
+
+// ---- many rows ----------------------------------------------------------------------------------
+
+// Packs a block of W together, then multiplies it with the rows, which are dealt to the threads.
+void multiply_shared_block(ThreadPool& pool, const RowProduct& p, const Block& b) {
+  const int64_t width = panel_cols(), cols = b.last - b.first;
+  const int64_t panel_grain = ceil_div(kShareWork, kPackingWork * b.depth() * width);
+  pool.parallel_for(ceil_div(cols, width), panel_grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      pack_panel(p, b, b.first + panel * width, p.scratch + panel * width * b.depth());
+    }
+  });
+  const int64_t tile_grain = ceil_div(kShareWork, b.depth() * cols * kTileRows);
+  pool.parallel_for(ceil_div(p.m, kTileRows), tile_grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+    multiply_block(p, b, p.scratch, begin * kTileRows, std::min(end * kTileRows, p.m));
+  });
 }
 
 void multiply_many_rows(ThreadPool& pool, const RowProduct& p) {
   const int64_t width = panel_cols();
-  const int64_t block = std::max<int64_t>(kPackedFloats / (p.k * width), 1) * width;
-  for (int64_t first = 0; first < p.n; first += block) {
-    const int64_t last = std::min(first + block, p.n);
-    const int64_t panels = ceil_div(last - first, width);
-    const int64_t panel_grain = ceil_div(kShareWork, 8 * p.k * width);
-    pool.parallel_for(panels, panel_grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-      for (int64_t i = begin; i < end; ++i) {
-        pack_panel(p, first + i * width, p.scratch + i * width * p.k);
-      }
-    });
-    const int64_t tiles = ceil_div(p.m, kTileRows);
-    const int64_t tile_grain = ceil_div(kShareWork, p.k * (last - first) * kTileRows);
-    pool.parallel_for(tiles, tile_grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-      multiply_block(p, begin * kTileRows, std::min(end * kTileRows, p.m), first, last);
-    });
+  const int64_t depth = even_part(p.k, kPackedDepth);
+  const int64_t cols = kPackedFloats / (depth * width) * width;
+  for (int64_t first = 0; first < p.n; first += cols) {
+    for (int64_t from = 0; from < p.k; from += depth) {
+      multiply_shared_block(
+          pool, p, {first, std::min(first + cols, p.n), from, std::min(from + depth, p.k)});
+    }
   }
+}
+
+// ---- some rows ----------------------------------------------------------------------------------
+
+// Deals the panels of W to the threads. Each packs a part of one at a time, which stays in its own
+// cache, and multiplies all rows with it.
+void multiply_some_rows(ThreadPool& pool, const RowProduct& p) {
+  const int64_t width = panel_cols();
+  const int64_t depth = even_part(p.k, kPackedDepth);
+  const int64_t panels = ceil_div(p.n, width);
+  const int64_t shares = std::min(
+      {static_cast<int64_t>(pool.threads()), panels, ceil_div(p.m * p.n * p.k, kShareWork)});
+  pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t share = begin; share < end; ++share) {
+      float* packed = p.scratch + share * depth * width;
+      for (int64_t i = panels * share / shares; i < panels * (share + 1) / shares; ++i) {
+        const int64_t col = i * width;
+        for (int64_t from = 0; from < p.k; from += depth) {
+          const Block b{col, std::min(col + width, p.n), from, std::min(from + depth, p.k)};
+          pack_panel(p, b, col, packed);
+          multiply_block(p, b, packed, 0, p.m);
+        }
+      }
+    }
+  });
 }
 
 // ---- few rows -----------------------------------------------------------------------------------
 
-// All of x times a vector of columns of W [out, in]. The weight is turned in registers on its way
-// from memory, which is what all wait for.
+// All rows of x times a vector of columns of W [out, in], which is turned in registers on its way
+// from memory.
 template <int kRows>
 HWY_INLINE void few_rows_out_in(const RowProduct& p, int64_t col) {
   const Floats d;
-  const int64_t cols = std::min(lanes(), p.n - col);
+  // A single row is done with the weight as fast as the hardware's own prefetching brings it.
+  const WeightRows rows{.w = p.w + col * p.w_row,
+                        .row = p.w_row,
+                        .rows = std::min(lanes(), p.n - col),
+                        .k = p.k,
+                        .prefetch = kRows > 1 && col + 2 * lanes() <= p.n};
   Vector sums[kRows];
   for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-  for_each_column(p.w + col * p.w_row, p.w_row, cols, p.k, [&](int64_t l, Vector column) HWY_ATTR {
+  for_each_column(rows, [&](int64_t l, Vector column) HWY_ATTR {
     for (int r = 0; r < kRows; ++r) {
-      const Vector element = hn::Set(d, p.x[r * p.x_row + l]);
-      sums[r] = hn::MulAdd(element, column, sums[r]);
+      sums[r] = hn::MulAdd(hn::Set(d, p.x[r * p.x_row + l]), column, sums[r]);
     }
   });
   for (int r = 0; r < kRows; ++r) {
     float* y = p.y + r * p.y_row + col;
-    if (cols == lanes()) {
+    if (rows.rows == lanes()) {
       hn::StoreU(sums[r], d, y);
     } else {
-      StoreFirst(sums[r], d, static_cast<size_t>(cols), y);
+      StoreFirst(sums[r], d, static_cast<size_t>(rows.rows), y);
     }
   }
 }
@@ -305,26 +382,49 @@ HWY_INLINE void few_rows_out_in(const RowProduct& p, int64_t col) {
 // Rows of W [in, out] that are read side by side: streams that the prefetchers follow.
 inline constexpr int kStreams = 8;
 
-// y [kRows, begin … end) += kCount rows of W from l on, times the elements of x for them.
-template <int kRows, int kCount>
-HWY_INLINE void add_streams(const RowProduct& p, int64_t l, int64_t begin, int64_t end) {
+// kVectors vectors of y [kRows, …) from column j += kCount rows of W from l on, times the elements
+// of x for them.
+template <int kRows, int kCount, int kVectors, class Access>
+HWY_INLINE void add_streams_at(const RowProduct& p, int64_t l, int64_t j, Access io) {
   const Floats d;
-  for_each_vector(d, end - begin, [&](int64_t i, auto io) HWY_ATTR {
-    const int64_t j = begin + i;
-    Vector sums[kRows];
-    for (int r = 0; r < kRows; ++r) {
-      sums[r] = l == 0 ? hn::Zero(d) : io.Load(d, p.y + r * p.y_row + j);
+  Vector sums[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = l == 0 ? hn::Zero(d) : io.Load(d, p.y + r * p.y_row + j + v * lanes());
     }
-    for (int s = 0; s < kCount; ++s) {
-      const Vector column = io.Load(d, p.w + (l + s) * p.w_row + j);
-      for (int r = 0; r < kRows; ++r) {
-        sums[r] = hn::MulAdd(hn::Set(d, p.x[r * p.x_row + l + s]), column, sums[r]);
+  }
+  for (int s = 0; s < kCount; ++s) {
+    Vector columns[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      columns[v] = io.Load(d, p.w + (l + s) * p.w_row + j + v * lanes());
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const Vector element = hn::Set(d, p.x[r * p.x_row + l + s]);
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
       }
     }
-    for (int r = 0; r < kRows; ++r) io.Store(sums[r], d, p.y + r * p.y_row + j);
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) io.Store(sums[r][v], d, p.y + r * p.y_row + j + v * lanes());
+  }
+}
+
+// The same for columns [begin, end).
+template <int kRows, int kCount>
+HWY_INLINE void add_streams(const RowProduct& p, int64_t l, int64_t begin, int64_t end) {
+  // Two vectors share each element of x, where there are registers for their sums.
+  constexpr int kVectors = 2 * kRows < kRegisters - 4 ? 2 : 1;
+  int64_t j = begin;
+  for (; j + kVectors * lanes() <= end; j += kVectors * lanes()) {
+    add_streams_at<kRows, kCount, kVectors>(p, l, j, WholeVector{});
+  }
+  for_each_vector(Floats(), end - j, [&](int64_t i, auto io) HWY_ATTR {
+    add_streams_at<kRows, kCount, 1>(p, l, j + i, io);
   });
 }
 
+// Columns [begin, end) of the product.
 template <int kRows>
 void few_rows(const RowProduct& p, int64_t begin, int64_t end) {
   if (p.layout == LinearLayout::out_in) {
@@ -353,6 +453,7 @@ void few_rows_of_any_number(const RowProduct& p, int64_t begin, int64_t end) {
     case 7:
       return few_rows<7>(p, begin, end);
     default:
+      static_assert(kFewRows == 8);
       return few_rows<8>(p, begin, end);
   }
 }
@@ -367,7 +468,14 @@ void multiply_few_rows(ThreadPool& pool, const RowProduct& p) {
 }
 
 void row_product_kernel(ThreadPool& pool, const RowProduct& p) {
-  p.m <= kFewRows ? multiply_few_rows(pool, p) : multiply_many_rows(pool, p);
+  static_assert(kTileVectors * HWY_MAX_BYTES / sizeof(float) <= kMaxPanelCols);
+  if (p.m <= kFewRows) {
+    multiply_few_rows(pool, p);
+  } else if (p.m <= kSomeRows) {
+    multiply_some_rows(pool, p);
+  } else {
+    multiply_many_rows(pool, p);
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -392,10 +500,11 @@ void row_product(ThreadPool& pool, const RowProduct& p) {
   HWY_DYNAMIC_DISPATCH(row_product_kernel)(pool, p);
 }
 
-int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k) {
-  if (m <= kFewRows || n == 0) return 0;
-  const int64_t all = k * ceil_div(n, kMaxPanelCols) * kMaxPanelCols;
-  return std::min(all, std::max(kPackedFloats, k * kMaxPanelCols));
+int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads) {
+  if (m <= kFewRows || n == 0 || k == 0) return 0;
+  const int64_t panel = even_part(k, kPackedDepth) * kMaxPanelCols;
+  return std::min(panel * ceil_div(n, kMaxPanelCols),
+                  m <= kSomeRows ? panel * threads : kPackedFloats);
 }
 
 }  // namespace heed::kernels

@@ -37,12 +37,13 @@ struct RowProduct {
   LinearLayout layout = LinearLayout::out_in;
   float* y = nullptr;
   int64_t y_row = 0;
-  float* scratch = nullptr;  // row_product_scratch_floats(m, n, k), aligned as an Arena's
+  float* scratch = nullptr;  // row_product_scratch_floats(…), aligned as an Arena's
 };
 
 void row_product(ThreadPool& pool, const RowProduct& product);
 
-// What row_product() wants to pack the weight into; some hundred KB, and nothing for few rows.
-int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k);
+// What row_product() wants to pack the weight into; at most some hundred KB (or 72 KB a thread),
+// and nothing for few rows. `threads` is that of the pool.
+int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads);
 
 }  // namespace heed::kernels

@@ -33,12 +33,13 @@ constexpr float kGuard = 12345;
 // scratch with a guard at its end.
 class Operands {
  public:
-  explicit Operands(const Shape& s)
+  // For a pool of that many threads, or fewer.
+  explicit Operands(const Shape& s, int threads = 3)
       : shape_(s),
         x_(random_floats(s.m * (s.k + 3), 1)),
         w_(random_floats((out_in() ? s.n : s.k) * w_row(), 2)),
         y_(static_cast<size_t>(s.m * (s.n + 5)), kGuard),
-        scratch_floats_(row_product_scratch_floats(s.m, s.n, s.k)),
+        scratch_floats_(row_product_scratch_floats(s.m, s.n, s.k, threads)),
         arena_(static_cast<size_t>(scratch_floats_ + 16) * sizeof(float)),
         scratch_(arena_.allocate<float>(static_cast<size_t>(scratch_floats_ + 16))) {
     scratch_[scratch_floats_] = kGuard;
@@ -140,7 +141,7 @@ TEST(RowProduct, IsOneChainOfMultiplyAddsOverK) {
     const std::vector<float> rounded = chain(reference, shape, false);
     for_each_target([&] {
       for (ThreadPool& pool : pools) {
-        Operands o(shape);
+        Operands o(shape, pool.threads());
         row_product(pool, o.product());
         const std::vector<float> y = o.y_rows(shape.m);
         EXPECT_TRUE(same_bits(y, fused) || same_bits(y, rounded)) << pool.threads() << " threads";
@@ -173,7 +174,7 @@ TEST(RowProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
       const std::vector<float> whole = o.y_rows(shape.m);
       for (const int threads : {2, 3}) {
         ThreadPool pool(threads);
-        Operands again(shape);
+        Operands again(shape, threads);
         row_product(pool, again.product());
         EXPECT_TRUE(same_bits(again.y_rows(shape.m), whole)) << threads << " threads";
       }
@@ -253,9 +254,10 @@ TEST(RowProduct, RefusesRowsThatOverlap) {
 }
 
 TEST(RowProduct, ScratchStaysSmall) {
-  EXPECT_EQ(row_product_scratch_floats(1, 50257, 768), 0);
-  EXPECT_LE(row_product_scratch_floats(4096, 50257, 768), 1 << 20);
-  EXPECT_LE(row_product_scratch_floats(4096, 16, 32), 48 * 32);
+  EXPECT_EQ(row_product_scratch_floats(1, 50257, 768, 64), 0);
+  EXPECT_LE(row_product_scratch_floats(4096, 50257, 768, 64), 1 << 18);
+  EXPECT_LE(row_product_scratch_floats(100, 50257, 768, 2), 1 << 16);
+  EXPECT_LE(row_product_scratch_floats(4096, 16, 32, 64), 48 * 32);
 }
 
 }  // namespace

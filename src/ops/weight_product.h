@@ -12,7 +12,8 @@ namespace heed {
 // y = x Wᵀ without the bias, for either layout of W. A row's bits depend on that row and on W
 // alone, with a tape and without.  x [rows, in], y [rows, out]
 inline void weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
-  const int64_t floats = kernels::row_product_scratch_floats(x.rows, y.cols, x.cols);
+  const int64_t floats =
+      kernels::row_product_scratch_floats(x.rows, y.cols, x.cols, ctx.pool.threads());
   const Scratch scratch(ctx, std::max<int64_t>(floats, 1));
   if (ctx.measuring()) return;
   const ConstMat w = layer.weight.value;
