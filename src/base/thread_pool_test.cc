@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -17,21 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/allocation_count.h"
 #include "heed/error.h"
-
-namespace {
-std::atomic<int64_t> heap_allocations{0};
-}  // namespace
-
-// Replaced for the whole test program, to count. Not inlined, or GCC sees free() meet new and
-// warns of a mismatch.
-[[gnu::noinline]] void* operator new(size_t size) {
-  heap_allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace heed {
 namespace {
@@ -181,10 +166,10 @@ TEST_P(ThreadPoolTest, TheExceptionOfTheLowestShareIsRethrown) {
 TEST_P(ThreadPoolTest, RunningALoopAllocatesNothing) {
   ThreadPool pool(GetParam());
   std::atomic<int64_t> sum = 0;
-  const int64_t before = heap_allocations;
+  const int64_t before = allocations;
   for (int job = 0; job < 100; ++job)
     pool.parallel_for(64, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
-  EXPECT_EQ(heap_allocations - before, 0);
+  EXPECT_EQ(allocations - before, 0);
   EXPECT_EQ(sum, 6400);
 }
 

@@ -2,35 +2,10 @@
 // step.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "base/allocation_count.h"
 #include "infer/decode_batch.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
-
-namespace {
-// Counts every C++ allocation of the program. (oneDNN's own buffers come from malloc and are its
-// business.)
-std::atomic<int64_t> allocations{0};
-}  // namespace
-
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
-  ++allocations;
-  const auto align = static_cast<size_t>(alignment);
-  if (void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace heed {
 namespace {
