@@ -109,4 +109,32 @@ struct EncodeBench {
 };
 EncodeBench bench_encode(const EncodeBenchOptions& options);
 
+// Tokenizers: text into ids.
+//
+//   heed::TextBench bench = heed::bench_text({.tokenizers = {"models/gpt2"}, .file = "wiki.txt"});
+struct TextBenchOptions {
+  int threads = 0;                        // rows for 1 thread and for this many; 0: every CPU
+  uint64_t seed = 0;                      // of the made-up text
+  double seconds_per_row = 0.5;           // how long each row is repeated; the best time counts
+  std::vector<std::string> tokenizers{};  // folders or files; none: BPE and WordPiece of the text
+  std::string file{};                     // plain or compressed; none: a made-up text
+  std::function<void(std::string_view tokenizer, int number, int rows)> progress{};
+};
+
+struct TextBenchRow {
+  std::string tokenizer;
+  int threads = 0;
+  double mb_per_second = 0;  // millions of bytes, by all threads together
+  double tokens_per_second = 0;
+  int64_t tokens = 0;  // of the whole text
+};
+
+struct TextBench {
+  int64_t bytes = 0, lines = 0;  // of the text, without line breaks; each line is encoded by itself
+  std::vector<TextBenchRow> rows;
+};
+
+// Throws not_found and what load_tokenizer() throws.
+TextBench bench_text(const TextBenchOptions& options);
+
 }  // namespace heed

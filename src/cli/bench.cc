@@ -177,6 +177,74 @@ void add_bench_train(Program& program, CLI::App& bench) {
   program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
 }
 
+constexpr const char* kTextHelp =
+    "Each line is encoded by itself. MB/s are millions of bytes a second by all threads together.\n"
+    "\n"
+    "Examples:\n"
+    "  heed bench text --file wiki.txt --tokenizer models/gpt2 --tokenizer models/bert\n"
+    "  heed bench text --threads 2 --json";
+
+struct TextFlags : CommonFlags {
+  TextBenchOptions options;
+};
+
+std::string to_text(const TextBench& bench) {
+  Table table({{"tokenizer"},
+               {"threads", Align::right},
+               {"MB/s", Align::right},
+               {"MB/s a thread", Align::right},
+               {"million tokens/s", Align::right},
+               {"bytes a token", Align::right}});
+  for (const TextBenchRow& row : bench.rows) {
+    table.add_row({row.tokenizer, std::to_string(row.threads), fixed(row.mb_per_second, 1),
+                   fixed(row.mb_per_second / row.threads, 1), fixed(row.tokens_per_second / 1e6, 2),
+                   fixed(static_cast<double>(bench.bytes) / static_cast<double>(row.tokens), 2)});
+  }
+  return "text of " + fixed(static_cast<double>(bench.bytes) / 1e6, 1) + " MB in " +
+         std::to_string(bench.lines) + " lines\n\n" + table.text();
+}
+
+std::string to_json(const TextBench& bench) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const TextBenchRow& row : bench.rows) {
+    rows.push_back({{"tokenizer", row.tokenizer},
+                    {"threads", row.threads},
+                    {"mb_per_second", row.mb_per_second},
+                    {"mb_per_second_a_thread", row.mb_per_second / row.threads},
+                    {"tokens_per_second", row.tokens_per_second},
+                    {"tokens", row.tokens}});
+  }
+  const nlohmann::ordered_json document = {
+      {"bytes", bench.bytes}, {"lines", bench.lines}, {"rows", std::move(rows)}};
+  return document.dump(2) + "\n";
+}
+
+void run_text(TextFlags& flags, Output& out) {
+  ProgressLine progress;
+  flags.options.threads = flags.threads;
+  flags.options.seed = flags.seed;
+  flags.options.progress = [&progress](std::string_view row, int number, int rows) {
+    progress.show(std::to_string(number) + "/" + std::to_string(rows) + " " + std::string(row));
+  };
+  const TextBench bench = bench_text(flags.options);
+  progress.clear();
+  out.write(flags.json ? to_json(bench) : to_text(bench));
+}
+
+void add_bench_text(Program& program, CLI::App& bench) {
+  CLI::App& text = program.add_command(bench, "text", "Tokenizers: text into ids");
+  const auto flags = std::make_shared<TextFlags>();
+  add_text(text, "--file", flags->options.file, "FILE",
+           "the text, plain, .gz or .zst; without it, made-up words");
+  add_texts(text, "--tokenizer", flags->options.tokenizers, "DIR|FILE",
+            "a tokenizer to measure; without it, byte-level BPE and WordPiece made of the text");
+  add_number(text, "--seconds", flags->options.seconds_per_row, {.min = 0.001, .max = 3600},
+             "how long each row is repeated");
+  add_common_flags(text, *flags);
+  text.footer(kTextHelp);
+  program.on_run(text, [flags](Output& out) { run_text(*flags, out); });
+}
+
 }  // namespace
 
 void add_bench(Program& program) {
@@ -193,6 +261,7 @@ void add_bench(Program& program) {
 
   add_bench_train(program, bench);
   add_bench_encode(program, bench);
+  add_bench_text(program, bench);
 }
 
 }  // namespace heed::cli

@@ -1,0 +1,20 @@
+// Text and tokenizers for `heed bench text` where none are given, so that it needs no download.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heed/tokenizer.h"
+
+namespace heed::bench {
+
+// Made-up words, a few of them frequent and most of them rare, as in any language; about 2 MB.
+std::vector<std::string> made_up_lines(uint64_t seed);
+
+// Tokenizers whose vocabulary is the text's most frequent words and what they begin with. They are
+// worse at compressing it than trained ones, and do the same work.
+TokenizerPtr bpe_of(const std::vector<std::string>& lines);
+TokenizerPtr wordpiece_of(const std::vector<std::string>& lines);
+
+}  // namespace heed::bench
