@@ -82,6 +82,47 @@ void make_spiece_text_seeds(const std::filesystem::path& folder) {
   write_file(folder / "invalid", "\xe2\x96 \xff a \xed\xa0\x80");
 }
 
+// One file for each kind of step, so that the fuzzer knows all names.
+void make_tokenizer_json_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "bpe", R"({"added_tokens": [{"id": 5, "content": "<s>", "lstrip": true,
+"rstrip": true, "single_word": true, "normalized": true, "special": true}],
+"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Prepend", "prepend": "_"},
+{"type": "Replace", "pattern": {"Regex": " +"}, "content": "_"}, {"type": "Nmt"}]},
+"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex":
+"\\p{L}{1,3}+|[^\\s[.,]]+"}, "behavior": "MergedWithNext", "invert": true}, {"type": "Digits"}, {"type":
+"ByteLevel", "add_prefix_space": true, "use_regex": true}]}, "post_processor": {"type": "RobertaProcessing",
+"sep": ["b", 1], "cls": ["a", 0]}, "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE",
+"unk_token": "a", "fuse_unk": true, "ignore_merges": true, "byte_fallback": false,
+"vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3}, "merges": ["a b"]}})");
+  write_file(folder / "wordpiece",
+             R"({"normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type":
+"BertPreTokenizer"}, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x",
+"type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}], "pair": [{"Sequence": {"id": "B", "type_id": 1}}],
+"special_tokens": {"x": {"id": "x", "ids": [0], "tokens": ["x"]}}}, "decoder": {"type": "WordPiece",
+"prefix": "##", "cleanup": true}, "model": {"type": "WordPiece", "unk_token": "x",
+"continuing_subword_prefix": "##", "max_input_chars_per_word": 9, "vocab": {"x": 0, "h": 1, "##e": 2}}})");
+  write_file(folder / "unigram", R"({"normalizer": {"type": "Precompiled", "precompiled_charsmap":
+"CAAAAAAEAAAAAAAAeAA="}, "pre_tokenizer": {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first",
+"split": true}, "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"},
+{"type": "Strip", "content": " ", "start": 1, "stop": 1}, {"type": "Metaspace", "replacement": "_"}]},
+"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true, "vocab": [["u", 0], ["_", -1], ["l", -2]]}})");
+}
+
+void make_tokenizer_files_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "vocab", "0[UNK]\n[CLS]\n[SEP]\nhello\n##x\n,\n");
+  using namespace std::string_literals;
+  write_file(folder / "bpe",
+             "1{\"h\": 0, \"e\": 1, \"he\": 2, \"<s>\": 3, \"</s>\": 4}\0#version: 0.2\nh e\n"s);
+}
+
+void make_tokenizer_text_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "plain", "the The it's 123 don't,  x\r\n\r\n aaaa [X] Ab \xc3\xa9e\xcc\x81");
+  write_file(folder / "invalid", "\xe2\x96 \xff a \xed\xa0\x80 \xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd");
+}
+
 }  // namespace
 }  // namespace heed
 
@@ -96,6 +137,9 @@ int main(int argc, char** argv) {
     heed::make_safetensors_seeds(folder / "safetensors");
     heed::make_spiece_seeds(folder / "spiece");
     heed::make_spiece_text_seeds(folder / "spiece_text");
+    heed::make_tokenizer_files_seeds(folder / "tokenizer_files");
+    heed::make_tokenizer_json_seeds(folder / "tokenizer_json");
+    heed::make_tokenizer_text_seeds(folder / "tokenizer_text");
     heed::make_torch_file_seeds(folder / "torch_file");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());

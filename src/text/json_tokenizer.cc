@@ -152,7 +152,8 @@ JsonTokenizer::JsonTokenizer(const JsonNode& root, const JsonTokenizerOptions& o
 void JsonTokenizer::add_tokens(const JsonNode& node) {
   std::vector<AddedToken> tokens = read_added_tokens(node);
   // Special ones first: they win where two look the same.
-  std::ranges::stable_partition(tokens, [](const AddedToken& token) { return token.is_special; });
+  std::stable_partition(tokens.begin(), tokens.end(),
+                        [](const AddedToken& token) { return token.is_special; });
   for (AddedToken& token : tokens) {
     // A piece of the vocabulary has its id there.
     if (const int32_t id = vocabulary().find(token.content); id >= 0) token.id = id;
