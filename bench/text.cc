@@ -1,16 +1,17 @@
 // `heed bench text`: how fast tokenizers turn text into ids.
 #include <algorithm>
-#include <atomic>
-#include <filesystem>
+#include <ctime>
+#include <limits>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "base/text_file.h"
 #include "base/thread_pool.h"
 #include "bench/row.h"
 #include "bench/text_samples.h"
 #include "heed/bench.h"
 #include "heed/error.h"
+#include "heed/text_file.h"
 #include "heed/tokenizer.h"
 
 namespace heed {
@@ -31,19 +32,35 @@ std::vector<std::string> read_lines(const std::string& path) {
   return lines;
 }
 
-double seconds_of_one_pass(const Tokenizer& tokenizer, const std::vector<std::string>& lines,
-                           ThreadPool& pool, int64_t& tokens) {
-  std::atomic<int64_t> count = 0;
+double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+struct Pass {
+  double seconds = 0;
+  double cpu_seconds = 0;  // of all threads together, without what the pool itself needs
+  int64_t tokens = 0;
+};
+
+Pass one_pass(const Tokenizer& tokenizer, const std::vector<std::string>& lines, ThreadPool& pool) {
+  std::mutex mutex;
+  Pass pass;
   const auto start = bench::Clock::now();
   pool.parallel_for(static_cast<int64_t>(lines.size()), 1, [&](int64_t begin, int64_t end) {
+    const double cpu_start = thread_cpu_seconds();
     int64_t mine = 0;
     for (int64_t i = begin; i < end; ++i) {
       mine += static_cast<int64_t>(tokenizer.encode_ids(lines[static_cast<size_t>(i)]).size());
     }
-    count += mine;
+    const double cpu_seconds = thread_cpu_seconds() - cpu_start;
+    const std::lock_guard lock(mutex);
+    pass.tokens += mine;
+    pass.cpu_seconds += cpu_seconds;
   });
-  tokens = count;
-  return bench::seconds_since(start);
+  pass.seconds = bench::seconds_since(start);
+  return pass;
 }
 
 }  // namespace
@@ -72,15 +89,20 @@ TextBench bench_text(const TextBenchOptions& options) {
         options.progress(named.name, static_cast<int>(bench.rows.size()) + 1, rows);
       }
       ThreadPool pool(threads);
-      int64_t tokens = 0;
+      Pass last;
+      double cpu_seconds = std::numeric_limits<double>::infinity();
       const double seconds = bench::best_seconds(options.seconds_per_row, [&] {
-        return seconds_of_one_pass(*named.tokenizer, lines, pool, tokens);
+        last = one_pass(*named.tokenizer, lines, pool);
+        cpu_seconds = std::min(cpu_seconds, last.cpu_seconds);
+        return last.seconds;
       });
+      const auto bytes = static_cast<double>(bench.bytes);
       bench.rows.push_back({.tokenizer = named.name,
                             .threads = threads,
-                            .mb_per_second = static_cast<double>(bench.bytes) / seconds / 1e6,
-                            .tokens_per_second = static_cast<double>(tokens) / seconds,
-                            .tokens = tokens});
+                            .mb_per_second = bytes / seconds / 1e6,
+                            .mb_per_cpu_second = bytes / cpu_seconds / 1e6,
+                            .tokens_per_second = static_cast<double>(last.tokens) / seconds,
+                            .tokens = last.tokens});
     }
   }
   return bench;

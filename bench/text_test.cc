@@ -24,6 +24,7 @@ TEST(BenchText, MeasuresItsOwnTokenizersOnItsOwnText) {
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(bench.rows[i].threads, i % 2 == 0 ? 1 : 2);
     EXPECT_GT(bench.rows[i].mb_per_second, 0);
+    EXPECT_GT(bench.rows[i].mb_per_cpu_second, 0);
     EXPECT_GT(bench.rows[i].tokens, bench.lines);
     EXPECT_LT(bench.rows[i].tokens, bench.bytes);
   }

@@ -71,9 +71,8 @@ std::vector<Case> make_cases() {
         {{{"id", 9}, {"content", "[X]"}, {"lstrip", true}, {"rstrip", true}, {"special", true}},
          {{"id", 10}, {"content", "Ab"}, {"single_word", true}}}}},
       false);
-  const Json unigram = {{"type", "Unigram"},
-                        {"unk_id", 0},
-                        {"vocab", {{"<unk>", 0}, {"▁", -2}, {"a", -3}, {"▁a", -1}, {"é", -4}}}};
+  const Json unigram = Json::parse(R"({"type": "Unigram", "unk_id": 0,
+      "vocab": [["<unk>", 0], ["▁", -2], ["a", -3], ["▁a", -1], ["é", -4]]})");
   for (const char* form :
        {"NFC", "NFD", "NFKC", "NFKD", "Nmt", "Lowercase", "StripAccents", "Strip"}) {
     add({{"model", unigram},

@@ -125,6 +125,8 @@ struct TextBenchRow {
   std::string tokenizer;
   int threads = 0;
   double mb_per_second = 0;  // millions of bytes, by all threads together
+  // The same by the CPU time that they used: what one thread does, however busy the machine is.
+  double mb_per_cpu_second = 0;
   double tokens_per_second = 0;
   int64_t tokens = 0;  // of the whole text
 };
