@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Rows that are chosen for at once by one thread, at least.
-constexpr int64_t kChoiceGrain = 1;
+// Choosing looks at every score several times, so it is worth a thread for fewer of them.
+int64_t choice_grain(int64_t vocabulary) { return std::max<int64_t>(row_grain(vocabulary) / 4, 1); }
 
 }  // namespace
 
@@ -96,6 +96,7 @@ void Scheduler::drop_lapsed() {
     const int64_t texts = task->search->width();
     if (!lapsed(task)) return false;
     running_texts_ -= texts;
+    is_crowded_ = false;
     return true;
   });
   std::erase_if(waiting_, lapsed);
@@ -116,7 +117,8 @@ bool Scheduler::has_room(const Task& task) const {
 
 void Scheduler::admit() {
   int64_t source_rows = 0;
-  while (!waiting_.empty()) {
+  is_crowded_ = is_crowded_ && !running_.empty();
+  while (!waiting_.empty() && !is_crowded_) {
     Task& task = *waiting_.front();
     source_rows += static_cast<int64_t>(task.source.size());
     const bool too_many_rows = source_rows > options_.batch_tokens && !starting_.empty();
@@ -192,6 +194,7 @@ void Scheduler::preempt_last() {
   running_texts_ -= task->search->width();
   waiting_.push_front(std::move(task));
   running_.pop_back();
+  is_crowded_ = true;
   ++statistics_.preemptions;
 }
 
@@ -262,7 +265,7 @@ void Scheduler::run_decoder() {
     const Var hidden = transformer.decode(ctx, batch_.batch(), view);
     if (wanted_rows_.empty()) return;
     const Var logits = transformer.logits(ctx, take_rows(ctx, hidden, wanted_rows_));
-    ctx.parallel(logits.rows(), kChoiceGrain, [&](int64_t begin, int64_t end) {
+    ctx.parallel(logits.rows(), choice_grain(logits.cols()), [&](int64_t begin, int64_t end) {
       std::unique_ptr<Chooser> chooser;
       {
         const std::lock_guard lock(choosers_mutex_);
@@ -306,6 +309,7 @@ void Scheduler::take_steps() {
     if (!task->search->is_finished()) continue;
     running_texts_ -= texts;
     any_finished = true;
+    is_crowded_ = false;
   }
   if (any_finished) {
     std::erase_if(running_, [](const auto& task) { return task->search->is_finished(); });

@@ -107,6 +107,8 @@ class Scheduler {
   std::vector<std::unique_ptr<Task>> running_;  // first come first
   std::vector<Task*> starting_;                 // of these the source is to be encoded
   int64_t running_texts_ = 0;                   // widths of what runs
+  // Somebody had to make room: nobody comes in before somebody has left, or they would take turns.
+  bool is_crowded_ = false;
 
   // Of one tick: rows of the batch whose logits are wanted, and whose they are.
   struct Wanted {

@@ -8,6 +8,21 @@ namespace {
 // Ids of what precedes that can have a say in how the next ones are decoded.
 constexpr size_t kContext = 8;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // decoded from part of a character
+constexpr size_t kLongestCharacter = 4;
+
+// Whether the text may end within a character: tokenizers of bytes keep them as they are, others
+// put U+FFFD.
+bool ends_within_character(std::string_view text) {
+  if (text.ends_with(kReplacement)) return true;
+  for (size_t n = 1; n < kLongestCharacter && n <= text.size(); ++n) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - n]);
+    if (byte < 0x80) return false;
+    if (byte < 0xC0) continue;  // not the first of its character
+    const size_t bytes = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+    return bytes > n;
+  }
+  return false;
+}
 
 // How long the end of `text` is that may be the beginning of `stop`.
 size_t begun(std::string_view text, std::string_view stop) {
@@ -32,7 +47,7 @@ void TextStream::read_new(bool all) {
   const std::span<const int32_t> ids(ids_);
   const std::string known = tokenizer_->decode(ids.subspan(from_, read_ - from_));
   const std::string text = tokenizer_->decode(ids.subspan(from_));
-  const bool complete = !text.ends_with(kReplacement);
+  const bool complete = !ends_within_character(text);
   if (text.size() <= known.size() || !(complete || all)) return;
   held_ += text.substr(known.size());
   from_ = read_, read_ = ids_.size();

@@ -1,0 +1,345 @@
+#include "heed/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "heed/error.h"
+#include "infer/engine_testing.h"
+
+namespace heed {
+namespace {
+
+using namespace std::chrono_literals;
+using Ids = std::vector<int32_t>;
+
+template <class Action>
+ErrorCode code_of(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "no error";
+  return ErrorCode::internal;
+}
+
+SearchOptions beam_of(int beam, int64_t most) {
+  SearchOptions o;
+  o.beam = beam, o.nbest = beam, o.max_new_tokens = most, o.length_penalty = 0.6;
+  return o;
+}
+
+// The ids that are no text.
+std::vector<Ids> all_but_bytes() {
+  std::vector<Ids> ids{{0}, {2}};
+  for (int32_t id = 259; id < 384; ++id) ids.push_back({id});
+  return ids;
+}
+
+// Ids and scores of all answers, exactly.
+struct Output {
+  std::vector<Ids> ids;
+  std::vector<double> scores;
+  bool operator==(const Output&) const = default;
+};
+
+Output output_of(const Result& result) {
+  Output out;
+  for (const Answer& answer : result.answers) {
+    out.ids.push_back(answer.ids), out.scores.push_back(answer.score);
+  }
+  return out;
+}
+
+std::vector<Output> run_all(Engine& engine, const std::vector<Ids>& inputs,
+                            const SearchOptions& search) {
+  std::vector<Request> requests;
+  for (const Ids& ids : inputs) requests.push_back({.ids = ids, .search = search});
+  std::vector<Output> outputs(inputs.size());
+  engine.run(std::move(requests),
+             [&](size_t i, Result&& result) { outputs[i] = output_of(result); });
+  return outputs;
+}
+
+class EngineFamilyTest : public testing::TestWithParam<Family> {
+ protected:
+  const Model model_ = tiny_model(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(Families, EngineFamilyTest,
+                         testing::Values(Family::encoder_decoder, Family::decoder_only),
+                         [](const auto& suite) { return std::string(name_of(suite.param)); });
+
+// The promise that everything rests on.
+TEST_P(EngineFamilyTest, AResultNeverDependsOnWhatRunsBesideIt) {
+  const std::vector<Ids> inputs = random_inputs(20, 7);
+  for (const int beam : {1, 4}) {
+    const SearchOptions search = beam_of(beam, 12);
+    std::vector<Output> alone;
+    {
+      Engine engine(model_, {.threads = 1, .kv_memory_bytes = 8 << 20});
+      for (const Ids& ids : inputs) {
+        alone.push_back(output_of(engine.submit({.ids = ids, .search = search}).get()));
+      }
+    }
+    std::vector<size_t> order(inputs.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = (i * 7) % order.size();
+    std::vector<Ids> shuffled;
+    for (const size_t i : order) shuffled.push_back(inputs[i]);
+
+    const EngineOptions variants[] = {
+        {.threads = 1, .kv_memory_bytes = 8 << 20},
+        {.threads = 2, .kv_memory_bytes = 8 << 20},
+        {.threads = 1, .kv_memory_bytes = 8 << 20, .batch_tokens = 5},
+        {.threads = 1, .kv_memory_bytes = 8 << 20, .max_sequences = 9},
+        {.threads = 1, .kv_memory_bytes = 500'000, .batch_tokens = 64},  // requests make room
+    };
+    for (const EngineOptions& options : variants) {
+      Engine engine(model_, options);
+      EXPECT_EQ(run_all(engine, inputs, search), alone) << "beam " << beam;
+      const std::vector<Output> mixed = run_all(engine, shuffled, search);
+      for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(mixed[i], alone[order[i]]);
+      const EngineStatistics s = engine.statistics();
+      EXPECT_EQ(s.answered, static_cast<int64_t>(2 * inputs.size()));
+    }
+  }
+}
+
+TEST_P(EngineFamilyTest, RequestsMakeRoomWhenMemoryIsShort) {
+  const std::vector<Ids> inputs = random_inputs(30, 9);
+  const SearchOptions search = beam_of(4, 40);
+  Engine roomy(model_, {.threads = 1, .kv_memory_bytes = 16 << 20});
+  Engine tight(model_, {.threads = 1, .kv_memory_bytes = 600'000});
+  EXPECT_EQ(run_all(tight, inputs, search), run_all(roomy, inputs, search));
+  EXPECT_GT(tight.statistics().preemptions, 0);
+  EXPECT_EQ(roomy.statistics().preemptions, 0);
+}
+
+TEST_P(EngineFamilyTest, MemoryIsGivenBack) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  run_all(engine, random_inputs(20, 3), beam_of(3, 10));
+  for (int i = 0; i < 1000 && engine.statistics().running > 0; ++i)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(engine.statistics().kv_blocks_used, 0);
+}
+
+TEST_P(EngineFamilyTest, SamplesDependOnSeedAndStreamAlone) {
+  SearchOptions search;
+  search.sample = true, search.nbest = 3, search.max_new_tokens = 12, search.seed = 5;
+  Engine engine(model_, {.threads = 2, .kv_memory_bytes = 4 << 20});
+  const auto sample = [&](uint64_t seed, uint64_t stream) {
+    search.seed = seed;
+    return output_of(
+        engine.submit({.ids = Ids{9, 8, 7}, .search = search, .stream = stream}).get());
+  };
+  const Output first = sample(5, 0);
+  ASSERT_EQ(first.ids.size(), 3u);
+  EXPECT_NE(first.ids[0], first.ids[1]);
+  EXPECT_EQ(sample(5, 0), first);
+  EXPECT_NE(sample(6, 0), first);
+  EXPECT_NE(sample(5, 1), first);
+}
+
+TEST_P(EngineFamilyTest, StreamsWhatTheResultHas) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  Ids ids;
+  std::string text;
+  int done = 0;
+  SearchOptions search;
+  search.max_new_tokens = 15;
+  const Callbacks callbacks{.piece =
+                                [&](const StreamPiece& piece) {
+                                  ids.insert(ids.end(), piece.ids.begin(), piece.ids.end());
+                                  text += piece.text;
+                                },
+                            .done = [&] { ++done; }};
+  const Handle handle = engine.submit({.text = "Hello", .search = search}, callbacks);
+  const Result result = handle.get();
+  const Answer& answer = result.best();
+  EXPECT_EQ(ids, Ids(answer.ids.end() - answer.new_tokens, answer.ids.end()));
+  EXPECT_EQ(text, answer.text);
+  for (int i = 0; i < 1000 && done == 0; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(done, 1);
+}
+
+TEST_P(EngineFamilyTest, ACallbackThatThrowsEndsItsRequestAlone) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  const Callbacks angry{
+      .piece = [](const StreamPiece&) { throw Error(ErrorCode::invalid_argument, "enough"); }};
+  const Handle bad = engine.submit({.ids = Ids{5, 6}}, angry);
+  const Handle good = engine.submit({.ids = Ids{5, 6}});
+  EXPECT_EQ(code_of([&] { bad.get(); }), ErrorCode::invalid_argument);
+  EXPECT_FALSE(good.get().answers.empty());
+}
+
+TEST_P(EngineFamilyTest, CancelAndDeadline) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  SearchOptions search;
+  search.max_new_tokens = 80, search.min_new_tokens = 80;
+  const Handle late = engine.submit(
+      {.ids = Ids{5}, .search = search, .deadline = std::chrono::steady_clock::now() - 1s});
+  EXPECT_EQ(code_of([&] { late.get(); }), ErrorCode::cancelled);
+  std::atomic<bool> begun{false};
+  std::optional<Handle> handle;
+  // Cancelled from within, so that it is certainly under way.
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  handle = engine.submit({.ids = Ids{5}, .search = search}, {.piece = [&](const StreamPiece&) {
+                           const std::lock_guard wait(mutex);
+                           begun = true;
+                           handle->cancel();
+                         }});
+  lock.unlock();
+  EXPECT_EQ(code_of([&] { handle->get(); }), ErrorCode::cancelled);
+  EXPECT_TRUE(begun);
+}
+
+TEST_P(EngineFamilyTest, DestructionAnswersEverything) {
+  std::vector<Handle> handles;
+  {
+    Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+    for (int i = 0; i < 50; ++i) handles.push_back(engine.submit({.ids = Ids{5, 6, 7}}));
+  }
+  for (const Handle& handle : handles) EXPECT_TRUE(handle.is_ready());
+}
+
+TEST_P(EngineFamilyTest, RefusesWhatMakesNoSense) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  const auto submit = [&](Request request) {
+    return code_of([&] { engine.submit(std::move(request)); });
+  };
+  EXPECT_EQ(submit({.ids = Ids{}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(submit({.ids = Ids{384}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(submit({.ids = Ids{-1}}), ErrorCode::invalid_argument);
+  EXPECT_EQ(submit({.ids = Ids(200, 5)}), ErrorCode::invalid_argument);
+  EXPECT_EQ(submit({.ids = Ids{5}, .prefix_ids = {999}}), ErrorCode::invalid_argument);
+  SearchOptions o;
+  o.min_new_tokens = 9, o.max_new_tokens = 8;
+  EXPECT_EQ(submit({.ids = Ids{5}, .search = o}), ErrorCode::invalid_argument);
+  o = {};
+  o.beam = 2, o.sample = true;
+  EXPECT_EQ(submit({.ids = Ids{5}, .search = o}), ErrorCode::invalid_argument);
+  o = {};
+  o.beam = 512;
+  EXPECT_EQ(submit({.ids = Ids{5}, .search = o}), ErrorCode::out_of_memory);
+  // And lives on.
+  EXPECT_FALSE(engine.submit({.ids = Ids{5}}).get().answers.empty());
+}
+
+TEST_P(EngineFamilyTest, APrefixBeginsTheAnswer) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  for (const int beam : {1, 3}) {
+    const Result result =
+        engine.submit({.ids = Ids{50, 51}, .prefix_ids = {70, 71, 72}, .search = beam_of(beam, 5)})
+            .get();
+    const Ids& ids = result.best().ids;
+    const Ids prefix{70, 71, 72};
+    EXPECT_FALSE(std::ranges::search(ids, prefix).empty());
+    EXPECT_EQ(static_cast<int64_t>(ids.size()) - result.best().new_tokens,
+              GetParam() == Family::decoder_only ? 5 : 4);
+  }
+}
+
+TEST_P(EngineFamilyTest, AStopTextEndsTheTextBeforeIt) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  SearchOptions search;
+  search.max_new_tokens = 60, search.min_new_tokens = 60;
+  search.no_repeat_ngram = 1;  // or it would be one byte again and again
+  search.banned_ids = all_but_bytes();
+  const Answer whole = engine.submit({.text = "abc", .search = search}).get().best();
+  ASSERT_GT(whole.text.size(), 6u);
+  search.stop = {whole.text.substr(3, 2)};
+  const Result stopped = engine.submit({.text = "abc", .search = search}).get();
+  EXPECT_EQ(stopped.best().finish, FinishReason::stop);
+  EXPECT_LT(stopped.best().new_tokens, whole.new_tokens);
+  EXPECT_EQ(stopped.best().text, whole.text.substr(0, whole.text.find(search.stop[0])));
+}
+
+// Many threads submit and cancel at random: everything is answered exactly once.
+TEST(Engine, ThousandsOfRequestsAtOnce) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int kEach = 250;
+#else
+  constexpr int kEach = 2500;
+#endif
+  constexpr int kThreads = 4;
+  const Model model = tiny_model(Family::encoder_decoder);
+  Engine engine(model, {.threads = 1, .kv_memory_bytes = 2 << 20});
+  std::atomic<int> done{0}, answered{0}, cancelled{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<Handle> handles;
+      for (int i = 0; i < kEach; ++i) {
+        const uint32_t draw = random_block({.seed = 4, .step = static_cast<uint32_t>(t), .site = 2},
+                                           static_cast<uint64_t>(i))[0];
+        SearchOptions search;
+        search.max_new_tokens = 1 + draw % 4;
+        search.beam = 1 + static_cast<int>(draw / 16 % 2);
+        handles.push_back(engine.submit({.ids = Ids(1 + draw / 64 % 6, 9), .search = search},
+                                        {.done = [&] { ++done; }}));
+        if (draw % 3 == 0) handles[draw / 7 % handles.size()].cancel();
+      }
+      for (const Handle& handle : handles) {
+        try {
+          answered += handle.get().answers.empty() ? 0 : 1;
+        } catch (const Error& error) {
+          cancelled += error.code() == ErrorCode::cancelled ? 1 : 0;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(answered + cancelled, kThreads * kEach);
+  EXPECT_GT(answered, 0);
+  EXPECT_GT(cancelled, 0);
+  for (int i = 0; i < 5000 && engine.statistics().kv_blocks_used > 0; ++i) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(done, kThreads * kEach);
+  EXPECT_EQ(engine.statistics().kv_blocks_used, 0);
+}
+
+TEST(Engine, AModelThatDoesNotGenerateIsRefused) {
+  ModelConfig config = tiny_config(Family::encoder_only);
+  config.head = Head::masked_lm;
+  const Model model(std::make_shared<const Network>(config), nullptr);
+  EXPECT_EQ(code_of([&] { Engine engine(model); }), ErrorCode::unsupported);
+}
+
+TEST(Engine, AlignmentsNameSpansOfBothTexts) {
+  Engine engine(tiny_model(Family::encoder_decoder), {.threads = 1, .kv_memory_bytes = 4 << 20});
+  SearchOptions search = beam_of(2, 12);
+  search.alignments = true, search.min_new_tokens = 8;
+  search.banned_ids = all_but_bytes();
+  const std::string source = "one two";
+  const Result result = engine.submit({.text = source, .search = search}).get();
+  for (const Answer& answer : result.answers) {
+    for (const Alignment& a : answer.alignments) {
+      EXPECT_LT(a.source.begin, a.source.end);
+      EXPECT_LE(a.source.end, static_cast<int64_t>(source.size()));
+      EXPECT_LT(a.target.begin, a.target.end);
+      EXPECT_LE(a.target.end, static_cast<int64_t>(answer.text.size()));
+      EXPECT_GT(a.weight, 0);
+      EXPECT_LE(a.weight, 1.0001);
+    }
+  }
+  EXPECT_FALSE(result.best().alignments.empty());
+}
+
+TEST(Engine, TooLongASourceIsCutOnlyIfItMayBe) {
+  Engine engine(tiny_model(Family::encoder_decoder), {.threads = 1, .kv_memory_bytes = 4 << 20});
+  const std::string text(500, 'x');
+  EXPECT_EQ(code_of([&] { engine.submit({.text = text}); }), ErrorCode::invalid_argument);
+  SearchOptions search;
+  search.max_new_tokens = 3;
+  const Result result = engine.submit({.text = text, .search = search, .may_truncate = true}).get();
+  EXPECT_TRUE(result.truncated);
+  EXPECT_EQ(result.input_tokens, 501);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,71 @@
+#include "heed/model.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "heed/engine.h"
+#include "heed/error.h"
+
+namespace heed {
+namespace {
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string folder(const std::string& model) {
+  return std::string(HEED_TEST_DATA) + "/golden/models/" + model;
+}
+
+TEST(Model, TellsWhatItIs) {
+  const Model marian = Model::load(folder("marian"));
+  EXPECT_EQ(marian.family(), "encoder_decoder");
+  EXPECT_EQ(marian.head(), "language_model");
+  EXPECT_TRUE(marian.can_generate());
+  EXPECT_TRUE(marian.has_source());
+  EXPECT_TRUE(marian.positions_are_fixed());
+  EXPECT_EQ(marian.max_positions(), 64);
+  EXPECT_EQ(marian.search_options().forced_last_id, 0);
+  EXPECT_EQ(marian.search_options().banned_ids.size(), 1u);
+  EXPECT_TRUE(marian.has_setting("bad_words_ids"));
+  EXPECT_FALSE(marian.has_setting("num_beams"));
+
+  const Model bert = Model::load(folder("bert-mlm"));
+  EXPECT_EQ(bert.family(), "encoder_only");
+  EXPECT_FALSE(bert.can_generate());
+}
+
+TEST(Model, AMissingTokenizerIsAnErrorWhenItIsAskedFor) {
+  const Model model = Model::load(folder("gpt2"));
+  EXPECT_FALSE(model.has_tokenizer());
+  EXPECT_THROW(model.tokenizer(), Error);
+}
+
+TEST(Model, FromMemoryIsTheSame) {
+  const std::string weights = read(folder("gpt2") + "/model.safetensors");
+  ModelFiles files;
+  files.config = read(folder("gpt2") + "/config.json");
+  for (const char c : weights) files.tensors.push_back(static_cast<std::byte>(c));
+  files.generation = R"({"max_new_tokens": 5})";
+  const Model copy = Model::from_memory(files);
+  EXPECT_EQ(copy.search_options().max_new_tokens, 5);
+  SearchOptions search = copy.search_options();
+  Engine original(Model::load(folder("gpt2")), {.threads = 1, .kv_memory_bytes = 4 << 20});
+  Engine engine(copy, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  EXPECT_EQ(engine.run_ids({{5, 6, 7}}, search), original.run_ids({{5, 6, 7}}, search));
+}
+
+TEST(Model, WhatIsNotThereIsNotFound) {
+  try {
+    Model::load("no/such/folder");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::not_found);
+  }
+}
+
+}  // namespace
+}  // namespace heed
