@@ -99,6 +99,14 @@ void add_number(CLI::App& command, const std::string& flag, std::optional<double
                   });
 }
 
+void add_number(CLI::App& command, const std::string& flag, std::optional<int>& value,
+                Range<int> range, const std::string& help) {
+  add_valued_flag(command, flag, "N", help,
+                  [&command, flag, &value, range](const std::string& text) {
+                    value = read_number(command, flag, text, range);
+                  });
+}
+
 void add_text(CLI::App& command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help) {
   const std::string shown_default = value.empty() ? "" : " (default " + value + ")";

@@ -32,6 +32,8 @@ void add_number(CLI::App& command, const std::string& flag, double& value, Range
 // Without a default: `help` says what happens when it is not given.
 void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
                 Range<double> range, const std::string& help);
+void add_number(CLI::App& command, const std::string& flag, std::optional<int>& value,
+                Range<int> range, const std::string& help);
 void add_text(CLI::App& command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help);
 // May be given several times: `values` has them in their order.

@@ -1,0 +1,174 @@
+// heed translate: line in, line out.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/line_feed.h"
+#include "cli/program.h"
+#include "cli/progress.h"
+#include "cli/search_flags.h"
+#include "cli/table.h"
+#include "heed/error.h"
+
+namespace heed::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kHelp =
+    "Lines of FILE, or of standard input, are translated sentence by sentence and come out in "
+    "their\n"
+    "order; an empty line stays empty. Where neither flags nor the model's generation_config.json\n"
+    "say otherwise the beam is 4 and the length penalty 0.6.\n"
+    "\n"
+    "With --nbest N every line gives N: its number, a tab, the text. --scores puts the sum of the\n"
+    "sentences' scores before the text, --alignments puts after it which bytes of the line each\n"
+    "token of the text comes from: begin:end-begin:end, the source first.\n"
+    "\n"
+    "Examples:\n"
+    "  heed translate --model DIR test.en > test.de\n"
+    "  echo 'Good morning.' | heed translate --model DIR --beam 4 --nbest 4 --scores\n"
+    "  heed translate --model DIR --inputs ids.json --json";
+
+// Lines that are read ahead, so that batches are full.
+constexpr size_t kMostLines = 4096;
+
+constexpr SearchDefaults kDefaults{.beam = 4, .length_penalty = 0.6};
+
+struct TranslateFlags : SearchFlags {
+  std::vector<std::string> files;
+  bool alignments = false;
+  bool no_split = false;
+  std::string source_prefix, source_language, target_language;
+};
+
+std::string alignment_text(const std::vector<Alignment>& alignments) {
+  std::string text;
+  const auto span = [](TextSpan s) {
+    return std::to_string(s.begin) + ":" + std::to_string(s.end);
+  };
+  for (const Alignment& a : alignments) {
+    text += (text.empty() ? "" : " ") + span(a.source) + "-" + span(a.target);
+  }
+  return text;
+}
+
+// A translation is one line, whatever the model puts into it.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+std::string to_text(const Translation& translation, size_t line, const TranslateFlags& flags) {
+  std::string text;
+  for (size_t i = 0; i < translation.alternatives.size(); ++i) {
+    if (flags.nbest) text += std::to_string(line) + "\t";
+    if (flags.scores) text += fixed(translation.scores[i], 6) + "\t";
+    text += one_line(translation.alternatives[i]);
+    if (flags.alignments && i == 0) text += "\t" + alignment_text(translation.alignments);
+    text += "\n";
+  }
+  return text;
+}
+
+Json to_json(const Translation& translation, const TranslateFlags& flags) {
+  Json json{{"text", translation.text},
+            {"score", translation.scores.front()},
+            {"sentences", translation.sentences},
+            {"truncated", translation.truncated}};
+  if (flags.nbest) {
+    Json& list = json["alternatives"] = Json::array();
+    for (size_t i = 0; i < translation.alternatives.size(); ++i) {
+      list.push_back({{"text", translation.alternatives[i]}, {"score", translation.scores[i]}});
+    }
+  }
+  if (flags.alignments) {
+    Json& list = json["alignments"] = Json::array();
+    for (const Alignment& a : translation.alignments) {
+      list.push_back({{"source", {a.source.begin, a.source.end}},
+                      {"target", {a.target.begin, a.target.end}},
+                      {"weight", a.weight}});
+    }
+  }
+  return json;
+}
+
+// Bytes that are not UTF-8 become U+FFFD: JSON has no place for them.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void translate_lines(const TranslateFlags& flags, const Model& model, SearchOptions search,
+                     Output& out) {
+  search.alignments = flags.alignments;
+  const TranslateOptions options{.search = std::move(search),
+                                 .split_sentences = !flags.no_split,
+                                 .source_prefix = flags.source_prefix,
+                                 .prefix = flags.prefix,
+                                 .source_language = flags.source_language,
+                                 .target_language = flags.target_language};
+  Translator translator(model, engine_options(flags));
+  LineFeed feed(flags.files);
+  ProgressLine progress;
+  Json all = Json::array();
+  size_t line = 0;
+  for (std::vector<std::string> lines; feed.next(kMostLines, lines);) {
+    translator.translate(lines, options, [&](size_t, Translation&& translation) {
+      ++line;
+      if (translation.truncated) {
+        progress.clear();
+        std::fprintf(stderr, "warning: line %zu is longer than the model reads and was cut\n",
+                     line);
+      }
+      if (flags.json) {
+        all.push_back(to_json(translation, flags));
+      } else {
+        out.write(to_text(translation, line, flags));
+      }
+      progress.show(std::to_string(line) + " lines");
+    });
+    if (!flags.json) out.flush();
+  }
+  if (flags.json) out.write(dump({{"translations", std::move(all)}}));
+}
+
+void run_translate(const TranslateFlags& flags, Output& out) {
+  const Model model = load_model(flags, "translate");
+  if (!model.has_source()) {
+    throw Error(ErrorCode::unsupported,
+                flags.model + ": a model of family " + model.family() + " does not translate",
+                model.can_generate() ? "use 'heed generate' with it"
+                                     : "translation needs an encoder_decoder model");
+  }
+  const SearchOptions search = search_options(flags, model, kDefaults);
+  check(search);
+  if (flags.inputs.empty()) {
+    translate_lines(flags, model, search, out);
+  } else {
+    out.write(run_inputs(flags, model, search));
+  }
+}
+
+}  // namespace
+
+void add_translate(Program& program) {
+  CLI::App& translate = program.add_command(program.heed(), "translate", "Translate lines of text");
+  const auto flags = std::make_shared<TranslateFlags>();
+  add_arguments(translate, "FILE", flags->files,
+                "text, one line after the other; - or none: stdin");
+  add_search_flags(translate, *flags);
+  add_switch(translate, "--alignments", flags->alignments,
+             "print which part of the source each token comes from");
+  add_switch(translate, "--no-split", flags->no_split, "do not split lines into sentences");
+  add_text(translate, "--source-prefix", flags->source_prefix, "TEXT",
+           "put before every sentence, as T5 wants it");
+  add_text(translate, "--source-language", flags->source_language, "NAME",
+           "of multilingual models: fr, or a token of the tokenizer");
+  add_text(translate, "--target-language", flags->target_language, "NAME", "likewise");
+  translate.footer(kHelp);
+  program.on_run(translate, [flags](Output& out) { run_translate(*flags, out); });
+}
+
+}  // namespace heed::cli
