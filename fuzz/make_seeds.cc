@@ -119,7 +119,9 @@ void make_tokenizer_files_seeds(const std::filesystem::path& folder) {
 
 void make_tokenizer_text_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
-  write_file(folder / "plain", "the The it's 123 don't,  x\r\n\r\n aaaa [X] Ab \xc3\xa9e\xcc\x81");
+  write_file(folder / "plain",
+             "the The it's 123 don't,  x\r\n\r\n aaaa [X] Ab \xc3\xa9"
+             "e\xcc\x81");
   write_file(folder / "invalid", "\xe2\x96 \xff a \xed\xa0\x80 \xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd");
 }
 

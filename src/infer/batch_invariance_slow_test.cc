@@ -7,7 +7,7 @@
 #include <functional>
 #include <sstream>
 
-#include "base/text_file.h"
+#include "heed/text_file.h"
 #include "infer/engine_testing.h"
 #include "model/presets.h"
 
