@@ -255,11 +255,11 @@ HWY_NOINLINE void multiply_rows(Tile t, int64_t rows) {
   const auto advance = [&](int64_t by) {
     t.x += by * t.x_row;
     t.y += by * t.y_row;
-    rows -= by;
+    return rows - by;
   };
-  for (; rows >= kTileRows; advance(kTileRows)) multiply_tile<kTileRows, kVectors, kPart>(t);
-  for (; rows >= 4; advance(4)) multiply_tile<4, kVectors, kPart>(t);
-  for (; rows >= 1; advance(1)) multiply_tile<1, kVectors, kPart>(t);
+  while (rows >= kTileRows) multiply_tile<kTileRows, kVectors, kPart>(t), rows = advance(kTileRows);
+  while (rows >= 4) multiply_tile<4, kVectors, kPart>(t), rows = advance(4);
+  while (rows >= 1) multiply_tile<1, kVectors, kPart>(t), rows = advance(1);
 }
 
 // `rows` rows of x times one panel.
