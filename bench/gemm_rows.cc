@@ -7,13 +7,16 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/philox.h"
+#include "bench/limits.h"
 #include "bench/row.h"
 #include "kernels/gemm.h"
+#include "kernels/row_product.h"
 
 namespace heed::bench {
 namespace {
 
 using kernels::Gemm;
+using kernels::RowProduct;
 
 // One layer's matrix in training: activations [rows, in] times weights [out, in].
 struct Layer {
@@ -37,6 +40,18 @@ constexpr Layer kLayers[] = {
     {"gpt2 ffn_in", 256, 768, 3072},
     {"gpt2 ffn_out", 256, 3072, 768},
     {"gpt2 output", 256, 768, 50257},
+};
+
+// One token of a few sequences.
+constexpr Layer kDecodingLayers[] = {
+    {"decoding transformer-base ffn_in", 1, 512, 2048},
+    {"decoding transformer-base ffn_out", 1, 2048, 512},
+    {"decoding gpt2 output", 1, 768, 50257},
+    {"decoding transformer-base ffn_in", 4, 512, 2048},
+    {"decoding gpt2 output", 4, 768, 50257},
+    {"decoding transformer-base ffn_in", 8, 512, 2048},
+    {"decoding gpt2 output", 8, 768, 50257},
+    {"decoding transformer-base ffn_in", 16, 512, 2048},
 };
 
 struct Product {
@@ -81,9 +96,17 @@ double timed(const Call& call) {
   return seconds_since(start);
 }
 
-// Turns: some calls of ours, some of the library's, and so on, so that noise meets both. Between
-// turns the threads of the other side get time to stop spinning.
-Time measure(const Gemm& shape, Bench& bench) {
+void fill(float* data, size_t count, Random& random) {
+  constexpr size_t kDistinct = 4099;
+  for (size_t i = 0; i < count; ++i) {
+    data[i] = i < kDistinct ? random.uniform() - 0.5f : data[i - kDistinct];
+  }
+}
+
+// Turns: some calls of ours(gemm), some of the library's, and so on, so that noise meets both.
+// Between turns the threads of the other side get time to stop spinning.
+template <class Ours>
+Time measure(const Gemm& shape, Bench& bench, const Ours& ours) {
   constexpr double kTurns = 8;
   constexpr std::chrono::milliseconds kPause{4};
   const auto a_size = static_cast<size_t>(shape.m * shape.k);
@@ -93,17 +116,15 @@ Time measure(const Gemm& shape, Bench& bench) {
   float* a = memory.allocate<float>(a_size);
   float* b = memory.allocate<float>(b_size);
   Random random({.seed = bench.seed, .site = 2});
-  for (size_t i = 0; i < a_size; ++i) a[i] = i < 4099 ? random.uniform() - 0.5f : a[i - 4099];
-  for (size_t i = 0; i < b_size; ++i) b[i] = i < 4099 ? random.uniform() - 0.5f : b[i - 4099];
+  fill(a, a_size, random), fill(b, b_size, random);
   Gemm gemm = shape;
   gemm.a = a, gemm.b = b, gemm.c = memory.allocate<float>(c_size);
 
   const Clock::time_point start = Clock::now();
   Time best{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   for (int turn = 0; turn < 2 || seconds_since(start) < 2 * bench.seconds; ++turn) {
-    best.seconds = std::min(best.seconds, best_seconds(bench.seconds / kTurns, [&] {
-                              return timed([&] { kernels::gemm(bench.pool, gemm); });
-                            }));
+    best.seconds = std::min(best.seconds, best_seconds(bench.seconds / kTurns,
+                                                       [&] { return timed([&] { ours(gemm); }); }));
     std::this_thread::sleep_for(kPause);
     {
       const LibraryThreads threads(bench.pool.threads());
@@ -116,22 +137,109 @@ Time measure(const Gemm& shape, Bench& bench) {
   return best;
 }
 
+// The same product as a GEMM's x Wᵀ, by the forward's own kernel.
+RowProduct as_row_product(const Gemm& g, float* scratch) {
+  return {.m = g.m,
+          .n = g.n,
+          .k = g.k,
+          .x = g.a,
+          .x_row = g.lda,
+          .w = g.b,
+          .w_row = g.ldb,
+          .y = g.c,
+          .y_row = g.ldc,
+          .scratch = scratch};
+}
+
+Arena scratch_for(const Layer& layer, ThreadPool& pool) {
+  const int64_t floats =
+      kernels::row_product_scratch_floats(layer.rows, layer.out, layer.in, pool.threads());
+  return Arena(static_cast<size_t>(floats) * sizeof(float));
+}
+
+Time measure_forward(const Layer& layer, Bench& bench) {
+  Arena arena = scratch_for(layer, bench.pool);
+  float* scratch = arena.allocate<float>(arena.capacity_bytes() / sizeof(float));
+  return measure(training_products(layer)[0].gemm, bench, [&](const Gemm& g) {
+    kernels::row_product(bench.pool, as_row_product(g, scratch));
+  });
+}
+
+// Decoding goes through the weights of many layers for each token: so many matrices that none is
+// still in a cache when its turn comes again.
+Time measure_decoding(const Layer& layer, Bench& bench) {
+  const int64_t weight = layer.in * layer.out;
+  const int64_t far =
+      std::max<int64_t>(256 << 20, 4 * last_cache_bytes()) / static_cast<int64_t>(sizeof(float));
+  const int64_t weights = std::max<int64_t>(far / weight, 2);
+  Arena arena = scratch_for(layer, bench.pool);
+  float* scratch = arena.allocate<float>(arena.capacity_bytes() / sizeof(float));
+  Arena memory(static_cast<size_t>(weights * weight + layer.rows * (layer.in + layer.out)) *
+                   sizeof(float) +
+               3 * Arena::kAlignment);
+  float* w = memory.allocate<float>(static_cast<size_t>(weights * weight));
+  float* x = memory.allocate<float>(static_cast<size_t>(layer.rows * layer.in));
+  float* y = memory.allocate<float>(static_cast<size_t>(layer.rows * layer.out));
+  Random random({.seed = bench.seed, .site = 3});
+  fill(w, static_cast<size_t>(weights * weight), random);
+  fill(x, static_cast<size_t>(layer.rows * layer.in), random);
+  Gemm g = training_products(layer)[0].gemm;
+  g.a = x, g.c = y;
+  const double seconds = best_seconds(bench.seconds, [&] {
+    return timed([&] {
+      for (int64_t i = 0; i < weights; ++i) {
+        g.b = w + i * weight;
+        kernels::row_product(bench.pool, as_row_product(g, scratch));
+      }
+    });
+  });
+  return {seconds / static_cast<double>(weights)};
+}
+
+std::string shape_of(int64_t m, int64_t n, int64_t k) {
+  return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+}
+
+Cost cost_of(int64_t m, int64_t n, int64_t k) {
+  const auto flops = 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  return {flops, sizeof(float) * static_cast<double>(m * k + k * n + m * n)};
+}
+
 }  // namespace
 
 void add_gemm_rows(std::vector<Row>& rows) {
   for (const Layer& layer : kLayers) {
     for (const Product& product : training_products(layer)) {
       const Gemm gemm = product.gemm;
-      const auto m = static_cast<double>(gemm.m), n = static_cast<double>(gemm.n);
-      const auto k = static_cast<double>(gemm.k);
       rows.push_back({.name = std::string("gemm ") + layer.name + " " + product.direction,
-                      .shape = std::to_string(gemm.m) + "x" + std::to_string(gemm.n) + "x" +
-                               std::to_string(gemm.k),
-                      .cost = {2 * m * n * k, sizeof(float) * (m * k + k * n + m * n)},
+                      .shape = shape_of(gemm.m, gemm.n, gemm.k),
+                      .cost = cost_of(gemm.m, gemm.n, gemm.k),
                       .limit = Limit::gemm,
-                      .in_place = false,
-                      .measure = [gemm](Bench& bench) { return measure(gemm, bench); }});
+                      .traffic = Traffic::copy,
+                      .measure = [gemm](Bench& bench) {
+                        return measure(gemm, bench,
+                                       [&](const Gemm& g) { kernels::gemm(bench.pool, g); });
+                      }});
     }
+  }
+}
+
+void add_row_product_rows(std::vector<Row>& rows) {
+  for (const Layer& layer : kLayers) {
+    rows.push_back({.name = std::string("row_product ") + layer.name,
+                    .shape = shape_of(layer.rows, layer.out, layer.in),
+                    .cost = cost_of(layer.rows, layer.out, layer.in),
+                    .limit = Limit::gemm,
+                    .traffic = Traffic::copy,
+                    .measure = [layer](Bench& bench) { return measure_forward(layer, bench); }});
+  }
+  for (const Layer& layer : kDecodingLayers) {
+    rows.push_back({.name = std::string("row_product ") + layer.name,
+                    .shape = shape_of(layer.rows, layer.out, layer.in),
+                    .cost = cost_of(layer.rows, layer.out, layer.in),
+                    .limit = Limit::memory,
+                    .traffic = Traffic::read,
+                    .measure = [layer](Bench& bench) { return measure_decoding(layer, bench); }});
   }
 }
 

@@ -110,7 +110,7 @@ void add_kernel_rows(const SpeedSizes& sizes, std::vector<Row>& rows) {
            .shape = std::to_string(height) + "x" + std::to_string(kWidth),
            .cost = {0, sizeof(float) * kernel.moves * static_cast<double>(height * kWidth)},
            .limit = memory ? Limit::memory : Limit::l2,
-           .in_place = kernel.in_place,
+           .traffic = kernel.in_place ? Traffic::update : Traffic::copy,
            .measure = [&kernel, height](Bench& b) { return bench::measure(kernel, height, b); }});
     }
   }

@@ -86,6 +86,14 @@ double update_gbs(ThreadPool& pool, int64_t floats, double seconds) {
   });
 }
 
+double read_gbs(ThreadPool& pool, int64_t floats, double seconds) {
+  const Stream stream{.floats = floats, .moves = 1};
+  return stream_gbs<1>(pool, stream, seconds, [floats](const std::array<float*, 1>& a) {
+    // Never true, but the compiler cannot know that nobody wants the sum.
+    if (kernels::sum_of_squares(a[0], floats) < 0) a[0][0] = 0;
+  });
+}
+
 }  // namespace
 
 int64_t l2_cache_bytes() { return cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10); }
@@ -123,7 +131,8 @@ double measure_gemm_gflops(ThreadPool& pool, double seconds) {
 
 Limits better_of(const Limits& a, const Limits& b) {
   return {std::max(a.gemm_gflops, b.gemm_gflops), std::max(a.memory_gbs, b.memory_gbs),
-          std::max(a.memory_update_gbs, b.memory_update_gbs), std::max(a.l2_gbs, b.l2_gbs)};
+          std::max(a.memory_update_gbs, b.memory_update_gbs),
+          std::max(a.memory_read_gbs, b.memory_read_gbs), std::max(a.l2_gbs, b.l2_gbs)};
 }
 
 Limits measure_limits(ThreadPool& pool, double seconds) {
@@ -133,6 +142,7 @@ Limits measure_limits(ThreadPool& pool, double seconds) {
   limits.gemm_gflops = measure_gemm_gflops(pool, seconds);
   limits.memory_gbs = copy_gbs(pool, far / 2 / pool.threads() / float_bytes, 1, seconds);
   limits.memory_update_gbs = update_gbs(pool, far / 3 / pool.threads() / float_bytes, seconds);
+  limits.memory_read_gbs = read_gbs(pool, far / pool.threads() / float_bytes, seconds);
   // Half of L2 holds the two arrays of a thread. Repeated, so that waking the threads hardly
   // counts, but not for long: every interruption of a thread spoils a run.
   constexpr int64_t kRepeats = 20;

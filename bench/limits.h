@@ -12,6 +12,7 @@ struct Limits {
   // Bytes read and bytes written a second, of arrays far beyond the caches.
   double memory_gbs = 0;         // from one array to another
   double memory_update_gbs = 0;  // in place
+  double memory_read_gbs = 0;    // nothing written
   double l2_gbs = 0;             // from one to another within the L2 cache of each thread
 };
 

@@ -55,7 +55,7 @@ void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows) {
                       .shape = shared->shape,
                       .cost = cost,
                       .limit = shared->limit,
-                      .in_place = false,
+                      .traffic = Traffic::copy,
                       .measure = [=](Bench& bench) { return measure(*shared, backward, bench); }});
     };
     if (!shared->draws) add(false);  // without a tape, dropout has nothing to do

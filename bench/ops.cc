@@ -27,6 +27,7 @@ SpeedSizes sizes_for(int threads) {
 std::vector<Row> matching_rows(int threads, const std::string& filter) {
   std::vector<Row> rows, matching;
   add_gemm_rows(rows);
+  add_row_product_rows(rows);
   const SpeedSizes sizes = sizes_for(threads);
   add_op_rows(sizes, rows);
   add_kernel_rows(sizes, rows);
@@ -56,12 +57,24 @@ OpsBenchRow measured(const Row& row, bench::Bench& bench) {
           .ratio_to_onednn = time.onednn_seconds / time.seconds};
 }
 
-double fraction_of_limit(const OpsBenchRow& row, bool in_place, const Limits& limits) {
+double memory_limit_gbs(bench::Traffic traffic, const Limits& limits) {
+  switch (traffic) {
+    case bench::Traffic::copy:
+      return limits.memory_gbs;
+    case bench::Traffic::update:
+      return limits.memory_update_gbs;
+    case bench::Traffic::read:
+      return limits.memory_read_gbs;
+  }
+  return 0;
+}
+
+double fraction_of_limit(const OpsBenchRow& row, bench::Traffic traffic, const Limits& limits) {
   switch (row.limit) {
     case Limit::gemm:
       return row.gflops / limits.gemm_gflops;
     case Limit::memory:
-      return row.gbs / (in_place ? limits.memory_update_gbs : limits.memory_gbs);
+      return row.gbs / memory_limit_gbs(traffic, limits);
     case Limit::l2:
       return row.gbs / limits.l2_gbs;
   }
@@ -105,11 +118,12 @@ OpsBench bench_ops(const OpsBenchOptions& options) {
   limits = better_of(limits, bench::measure_limits(pool, bench.seconds));
 
   for (size_t i = 0; i < rows.size(); ++i) {
-    result.rows[i].fraction_of_limit = fraction_of_limit(result.rows[i], rows[i].in_place, limits);
+    result.rows[i].fraction_of_limit = fraction_of_limit(result.rows[i], rows[i].traffic, limits);
   }
   result.gemm_limit_gflops = limits.gemm_gflops;
   result.bandwidth_limit_gbs = limits.memory_gbs;
   result.update_limit_gbs = limits.memory_update_gbs;
+  result.read_limit_gbs = limits.memory_read_gbs;
   result.l2_limit_gbs = limits.l2_gbs;
   return result;
 }

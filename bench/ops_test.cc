@@ -52,6 +52,16 @@ TEST(BenchOps, ComparesGemmWithTheLibraryAlone) {
   }
 }
 
+TEST(BenchOps, ComparesFewRowsWithReadingTheWeight) {
+  const OpsBench bench = bench_ops({.threads = 1,
+                                    .seconds_per_row = 0.001,
+                                    .filter = "row_product decoding transformer-base ffn_out"});
+  ASSERT_EQ(bench.rows.size(), 1u);
+  EXPECT_EQ(bench.rows[0].limit, Limit::memory);
+  EXPECT_GT(bench.read_limit_gbs, 0);
+  EXPECT_DOUBLE_EQ(bench.rows[0].fraction_of_limit, bench.rows[0].gbs / bench.read_limit_gbs);
+}
+
 TEST(BenchOps, AnUnknownFilterIsAnError) {
   try {
     bench_ops({.filter = "no-such-operation"});

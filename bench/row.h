@@ -44,16 +44,25 @@ struct Time {
   double onednn_seconds = 0;  // the same product by oneDNN alone; 0: no such comparison
 };
 
+// How a row that is bound by memory moves its bytes; each way has its own limit.
+enum class Traffic {
+  copy,    // reads here, writes there
+  update,  // writes only where it reads
+  read     // hardly writes
+};
+
 struct Row {
   std::string name, shape;
   Cost cost;
   Limit limit = Limit::memory;
-  bool in_place = false;  // writes only where it reads, which memory does faster than a copy
+  Traffic traffic = Traffic::copy;
   std::function<Time(Bench&)> measure;
 };
 
-// gemm_rows.cc: the GEMM seam on the shapes of training, next to oneDNN with threads of its own.
+// gemm_rows.cc: the GEMM seam and the forward's row product on the shapes of training, next to
+// oneDNN with threads of its own; the row product on few rows, next to reading the weight.
 void add_gemm_rows(std::vector<Row>& rows);
+void add_row_product_rows(std::vector<Row>& rows);
 // op_rows.cc: the op table's speed cases.
 void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
 // kernel_rows.cc: what is no op by itself, or only an op's epilogue.

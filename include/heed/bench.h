@@ -36,7 +36,7 @@ struct OpsBenchRow {
   double gbs = 0;     // compulsory bytes (each operand once) a second
   Limit limit = Limit::memory;
   double fraction_of_limit = 0;
-  // GEMM rows: speed next to oneDNN called directly with as many threads of its own, the two
+  // Rows of matrix products: speed next to oneDNN called directly with as many threads of its own, the two
   // measured in turns; 0 for other rows.
   double ratio_to_onednn = 0;
 };
@@ -47,6 +47,7 @@ struct OpsBench {
   double gemm_limit_gflops = 0;    // the best GEMM seen in this run
   double bandwidth_limit_gbs = 0;  // streaming copy through memory
   double update_limit_gbs = 0;     // the same in place: the memory limit of adam and rope
+  double read_limit_gbs = 0;       // the same without writing: that of row_product on few rows
   double l2_limit_gbs = 0;         // streaming copy within the L2 caches
   std::vector<OpsBenchRow> rows;
 };

@@ -54,8 +54,8 @@ std::string to_text(const OpsBench& bench) {
   return "threads " + std::to_string(bench.threads) + ", instruction set " + bench.instruction_set +
          "\nlimits of this run: gemm " + fixed(bench.gemm_limit_gflops, 1) + " GFLOP/s, memory " +
          fixed(bench.bandwidth_limit_gbs, 1) + " GB/s (in place " +
-         fixed(bench.update_limit_gbs, 1) + "), l2 " + fixed(bench.l2_limit_gbs, 1) + " GB/s\n\n" +
-         table.text();
+         fixed(bench.update_limit_gbs, 1) + ", reading " + fixed(bench.read_limit_gbs, 1) +
+         "), l2 " + fixed(bench.l2_limit_gbs, 1) + " GB/s\n\n" + table.text();
 }
 
 std::string to_json(const OpsBench& bench) {
@@ -75,6 +75,7 @@ std::string to_json(const OpsBench& bench) {
                                            {"gemm_limit_gflops", bench.gemm_limit_gflops},
                                            {"bandwidth_limit_gbs", bench.bandwidth_limit_gbs},
                                            {"update_limit_gbs", bench.update_limit_gbs},
+                                           {"read_limit_gbs", bench.read_limit_gbs},
                                            {"l2_limit_gbs", bench.l2_limit_gbs},
                                            {"rows", std::move(rows)}};
   return document.dump(2) + "\n";
