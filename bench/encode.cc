@@ -1,15 +1,12 @@
 // The speed of reading texts: hidden states of a batch, next to the GEMM limit.
-#include <algorithm>
 #include <vector>
 
 #include "bench/limits.h"
+#include "bench/preset_bench.h"
 #include "bench/row.h"
 #include "heed/bench.h"
-#include "heed/error.h"
-#include "kernels/instruction_set.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
-#include "model/presets.h"
 #include "train/trainer.h"
 
 namespace heed {
@@ -19,9 +16,7 @@ PackedBatch random_batch(const ModelConfig& config, const EncodeBenchOptions& op
   Random random({.seed = options.seed});
   std::vector<std::vector<int32_t>> sequences(static_cast<size_t>(options.sequences));
   for (std::vector<int32_t>& ids : sequences) {
-    for (int64_t i = 0; i < options.length; ++i) {
-      ids.push_back(static_cast<int32_t>(random.below(static_cast<uint64_t>(config.vocabulary))));
-    }
+    ids = bench::random_ids(random, options.length, config.vocabulary);
   }
   return PackedBatch(sequences);
 }
@@ -47,14 +42,8 @@ double batch_flops(const ModelConfig& config, const EncodeBenchOptions& options)
 }  // namespace
 
 EncodeBench bench_encode(const EncodeBenchOptions& options) {
-  ModelConfig config = preset(options.preset);
-  if (config.position == Position::learned && options.length > config.max_positions) {
-    throw Error(ErrorCode::invalid_argument,
-                "length " + std::to_string(options.length) + " is beyond the preset's " +
-                    std::to_string(config.max_positions) + " positions",
-                "use a smaller --length");
-  }
-  config.max_positions = std::max(config.max_positions, options.length);
+  bench::check_type(options.type);
+  const ModelConfig config = bench::preset_config(options.preset, options.length);
   ThreadPool pool(options.threads);
   const Network network(config, options.seed);
   const Transformer& transformer = network.transformer();
@@ -73,9 +62,7 @@ EncodeBench bench_encode(const EncodeBenchOptions& options) {
   Arena arena(plan.peak_bytes());
 
   EncodeBench result;
-  result.threads = pool.threads();
-  result.instruction_set = kernels::instruction_set();
-  result.parameters = parameter_count(config);
+  bench::describe_run(config, pool, result);
   result.tokens = batch.rows();
   result.planned_bytes = static_cast<int64_t>(plan.peak_bytes());
   std::vector<double> times;
@@ -93,15 +80,12 @@ EncodeBench bench_encode(const EncodeBenchOptions& options) {
     result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
     result.gemm_limit_gflops = bench::measure_gemm_gflops(pool, options.seconds / 20);
   }
-  std::ranges::sort(times);
-  const auto percentile = [&](size_t p) { return 1e3 * times[(times.size() - 1) * p / 100]; };
-  result.batch_ms = percentile(0);
-  result.batch_ms_p50 = percentile(50);
-  result.batch_ms_p90 = percentile(90);
-  result.tokens_per_second = static_cast<double>(result.tokens) / times.front();
-  result.sequences_per_second = static_cast<double>(options.sequences) / times.front();
-  result.gflops = batch_flops(config, options) / times.front() / 1e9;
-  result.fraction_of_limit = result.gflops / result.gemm_limit_gflops;
+  const double best = bench::percentile(times, 0);
+  result.batch_ms = 1e3 * best;
+  result.batch_ms_p50 = 1e3 * bench::percentile(times, 50);
+  result.batch_ms_p90 = 1e3 * bench::percentile(times, 90);
+  result.sequences_per_second = static_cast<double>(options.sequences) / best;
+  bench::fill_speeds(best, batch_flops(config, options), result);
   return result;
 }
 

@@ -27,6 +27,11 @@ void fill(float* data, int64_t count) {
   for (int64_t i = kDistinct; i < count; ++i) data[i] = data[i - kDistinct];
 }
 
+// Of all arrays together that no cache holds.
+int64_t far_floats() {
+  return std::max<int64_t>(256 << 20, 4 * last_cache_bytes()) / static_cast<int64_t>(sizeof(float));
+}
+
 struct Stream {
   int64_t floats = 0;   // of one array of one thread
   double moves = 0;     // how many arrays a pass reads, and how many it writes, together
@@ -86,18 +91,19 @@ double update_gbs(ThreadPool& pool, int64_t floats, double seconds) {
   });
 }
 
-double read_gbs(ThreadPool& pool, int64_t floats, double seconds) {
+}  // namespace
+
+int64_t l2_cache_bytes() { return cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10); }
+int64_t last_cache_bytes() { return cache_bytes(_SC_LEVEL3_CACHE_SIZE, 32 << 20); }
+
+double measure_read_gbs(ThreadPool& pool, double seconds) {
+  const int64_t floats = far_floats() / pool.threads();
   const Stream stream{.floats = floats, .moves = 1};
   return stream_gbs<1>(pool, stream, seconds, [floats](const std::array<float*, 1>& a) {
     // Never true, but the compiler cannot know that nobody wants the sum.
     if (kernels::sum_of_squares(a[0], floats) < 0) a[0][0] = 0;
   });
 }
-
-}  // namespace
-
-int64_t l2_cache_bytes() { return cache_bytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10); }
-int64_t last_cache_bytes() { return cache_bytes(_SC_LEVEL3_CACHE_SIZE, 32 << 20); }
 
 // Square and large products: as fast as GEMM gets, but for luck.
 double measure_gemm_gflops(ThreadPool& pool, double seconds) {
@@ -137,12 +143,12 @@ Limits better_of(const Limits& a, const Limits& b) {
 
 Limits measure_limits(ThreadPool& pool, double seconds) {
   const auto float_bytes = static_cast<int64_t>(sizeof(float));
-  const int64_t far = std::max<int64_t>(256 << 20, 4 * last_cache_bytes());
+  const int64_t share = far_floats() / pool.threads();
   Limits limits;
   limits.gemm_gflops = measure_gemm_gflops(pool, seconds);
-  limits.memory_gbs = copy_gbs(pool, far / 2 / pool.threads() / float_bytes, 1, seconds);
-  limits.memory_update_gbs = update_gbs(pool, far / 3 / pool.threads() / float_bytes, seconds);
-  limits.memory_read_gbs = read_gbs(pool, far / pool.threads() / float_bytes, seconds);
+  limits.memory_gbs = copy_gbs(pool, share / 2, 1, seconds);
+  limits.memory_update_gbs = update_gbs(pool, share / 3, seconds);
+  limits.memory_read_gbs = measure_read_gbs(pool, seconds);
   // Half of L2 holds the two arrays of a thread. Repeated, so that waking the threads hardly
   // counts, but not for long: every interruption of a thread spoils a run.
   constexpr int64_t kRepeats = 20;

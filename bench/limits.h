@@ -16,8 +16,9 @@ struct Limits {
   double l2_gbs = 0;             // from one to another within the L2 cache of each thread
 };
 
-// The best GEMM alone.
+// The best GEMM alone, and memory_read_gbs alone.
 double measure_gemm_gflops(ThreadPool& pool, double seconds);
+double measure_read_gbs(ThreadPool& pool, double seconds);
 
 // Repeats each measurement for `seconds`, at least twice.
 Limits measure_limits(ThreadPool& pool, double seconds);

@@ -3,11 +3,10 @@
 #include <cmath>
 
 #include "bench/limits.h"
+#include "bench/preset_bench.h"
 #include "bench/row.h"
 #include "heed/bench.h"
 #include "heed/error.h"
-#include "kernels/instruction_set.h"
-#include "model/presets.h"
 #include "train/optimizer.h"
 #include "train/step.h"
 #include "train/trainer.h"
@@ -45,7 +44,7 @@ Head head_of(const std::string& objective, const ModelConfig& config) {
 }
 
 ModelConfig config_of(const TrainBenchOptions& options) {
-  ModelConfig config = preset(options.preset);
+  ModelConfig config = bench::preset_config(options.preset, options.length);
   config.head = head_of(options.objective, config);
   constexpr int kClasses = 2;
   if (config.head == Head::classifier || config.head == Head::token_classifier) {
@@ -53,13 +52,6 @@ ModelConfig config_of(const TrainBenchOptions& options) {
   }
   if (options.dropout) set_dropout(*options.dropout, config);
   if (options.vocabulary > 0) config.vocabulary = options.vocabulary;
-  if (config.position == Position::learned && options.length > config.max_positions) {
-    throw Error(ErrorCode::invalid_argument,
-                "length " + std::to_string(options.length) + " is beyond the preset's " +
-                    std::to_string(config.max_positions) + " positions",
-                "use a smaller --length");
-  }
-  config.max_positions = std::max(config.max_positions, options.length);
   check(config, options.preset);
   return config;
 }
@@ -68,10 +60,8 @@ TrainingBatch random_batch(const ModelConfig& config, const TrainBenchOptions& o
   Random random({.seed = options.seed});
   const auto fill = [&](Rows& rows, int64_t vocabulary) {
     for (int64_t s = 0; s < options.sequences; ++s) {
-      for (int64_t i = 0; i < options.length; ++i) {
-        rows.tokens.push_back(
-            static_cast<int32_t>(random.below(static_cast<uint64_t>(vocabulary))));
-      }
+      const std::vector<int32_t> ids = bench::random_ids(random, options.length, vocabulary);
+      rows.tokens.insert(rows.tokens.end(), ids.begin(), ids.end());
       rows.end_sequence();
     }
   };
@@ -143,16 +133,13 @@ TrainBench bench_train(const TrainBenchOptions& options) {
   const LabelCounts counts = count_labels(batch);
 
   TrainBench result;
-  result.threads = pool.threads();
-  result.instruction_set = kernels::instruction_set();
-  result.parameters = parameter_count(config);
+  bench::describe_run(config, pool, result);
   result.tokens = batch.rows();
   result.planned_bytes =
       static_cast<int64_t>(4 * p.all_values().size_bytes() + runner.training_bytes(batch));
   double best = std::numeric_limits<double>::infinity();
   int64_t step = 0;
   // The limit is measured in the middle: other programs on the machine come and go.
-  double limit = 0;
   for (int half = 0; half < 2; ++half) {
     bench::best_seconds(options.seconds / 2, [&] {
       const bench::Clock::time_point start = bench::Clock::now();
@@ -174,12 +161,9 @@ TrainBench bench_train(const TrainBenchOptions& options) {
     });
     if (half > 0) continue;
     result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
-    limit = bench::measure_gemm_gflops(pool, options.seconds / 20);
+    result.gemm_limit_gflops = bench::measure_gemm_gflops(pool, options.seconds / 20);
   }
-  result.tokens_per_second = static_cast<double>(result.tokens) / best;
-  result.gflops = step_flops(config, options, batch) / best / 1e9;
-  result.gemm_limit_gflops = limit;
-  result.fraction_of_limit = result.gflops / limit;
+  bench::fill_speeds(best, step_flops(config, options, batch), result);
   return result;
 }
 

@@ -36,8 +36,8 @@ struct OpsBenchRow {
   double gbs = 0;     // compulsory bytes (each operand once) a second
   Limit limit = Limit::memory;
   double fraction_of_limit = 0;
-  // Rows of matrix products: speed next to oneDNN called directly with as many threads of its own, the two
-  // measured in turns; 0 for other rows.
+  // Rows of matrix products: speed next to oneDNN called directly with as many threads of its own,
+  // the two measured in turns; 0 for other rows.
   double ratio_to_onednn = 0;
 };
 
@@ -55,7 +55,20 @@ struct OpsBench {
 // Throws invalid_argument when the filter matches no row.
 OpsBench bench_ops(const OpsBenchOptions& options);
 
-// Whole training steps of a preset with random weights, on one batch of equal lengths.
+// What the benches of a whole preset, with random weights, have in common.
+struct PresetBench {
+  int threads = 0;
+  std::string instruction_set;
+  int64_t parameters = 0;
+  int64_t tokens = 0;  // of the batch that is repeated
+  double tokens_per_second = 0;
+  double gflops = 0;             // of the matrix products alone
+  double gemm_limit_gflops = 0;  // the best GEMM seen in this run
+  double fraction_of_limit = 0;
+  int64_t peak_rss_bytes = 0;  // of the process, before the limits are measured
+};
+
+// Whole training steps of a preset, on one batch of equal lengths.
 struct TrainBenchOptions {
   std::string preset;
   std::string objective{};         // empty: what the preset's head is for
@@ -68,25 +81,17 @@ struct TrainBenchOptions {
   double seconds = 6;  // how long steps are repeated; the best one counts
 };
 
-struct TrainBench {
-  int threads = 0;
-  std::string instruction_set;
-  int64_t parameters = 0;
-  int64_t tokens = 0;  // of a step, both sides
-  double tokens_per_second = 0;
+struct TrainBench : PresetBench {  // tokens: both sides'
   double step_ms = 0, forward_ms = 0, backward_ms = 0, update_ms = 0;
-  double gflops = 0;             // of the matrix products alone
-  double gemm_limit_gflops = 0;  // the best GEMM seen in this run
-  double fraction_of_limit = 0;
-  int64_t planned_bytes = 0;   // weights, gradients, slots and activations
-  int64_t peak_rss_bytes = 0;  // of the process, before the limits are measured
+  int64_t planned_bytes = 0;  // weights, gradients, slots and activations
 };
 TrainBench bench_train(const TrainBenchOptions& options);
 
-// Texts through the encoder of a preset (the decoder, of a decoder-only one) with random weights:
-// hidden states of one batch of equal lengths, as embedding and classifying need them.
+// Texts through the encoder of a preset (the decoder, of a decoder-only one): hidden states of one
+// batch of equal lengths, as embedding and classifying need them.
 struct EncodeBenchOptions {
   std::string preset;
+  std::string type = "f32";  // of the weights
   int64_t sequences = 8;
   int64_t length = 128;  // tokens of each
   int threads = 0;       // 0: every CPU this process may use
@@ -94,21 +99,51 @@ struct EncodeBenchOptions {
   double seconds = 4;  // how long batches are repeated; the best one counts
 };
 
-struct EncodeBench {
-  int threads = 0;
-  std::string instruction_set;
-  int64_t parameters = 0;
-  int64_t tokens = 0;  // of the batch
-  double tokens_per_second = 0, sequences_per_second = 0;
+struct EncodeBench : PresetBench {
+  double sequences_per_second = 0;
   double batch_ms = 0;  // the best
   double batch_ms_p50 = 0, batch_ms_p90 = 0;
-  double gflops = 0;             // of the matrix products alone
-  double gemm_limit_gflops = 0;  // the best GEMM seen in this run
-  double fraction_of_limit = 0;
-  int64_t planned_bytes = 0;   // activations
-  int64_t peak_rss_bytes = 0;  // of the process, before the limits are measured
+  int64_t planned_bytes = 0;  // activations
 };
 EncodeBench bench_encode(const EncodeBenchOptions& options);
+
+// A batch of requests to an engine (heed/engine.h), all of them asked at once and with answers of
+// exactly `new_tokens`: translations, or continuations of prompts.
+struct DecodeBenchOptions {
+  std::string preset;
+  std::string type = "f32";  // of the weights
+  int64_t requests = 1;
+  int64_t length = 24;      // tokens of each source, or prompt
+  int64_t new_tokens = 24;  // of each answer
+  int beam = 1;
+  int64_t vocabulary = 0;  // 0: the preset's
+  int threads = 0;         // 0: every CPU this process may use
+  uint64_t seed = 1;
+  double seconds = 6;  // how long batches are repeated; the best one counts
+};
+
+struct Percentiles {
+  double p50 = 0, p90 = 0, p99 = 0;
+};
+
+struct DecodeBench : PresetBench {  // tokens: new ones that the speeds count, of best answers alone
+  double requests_per_second = 0;
+  double batch_ms = 0;     // the best: until the last answer is there
+  Percentiles latency_ms;  // of single requests, over all batches but the first
+  // Generation alone, without a beam: the prompts' part, which is over when all first tokens are
+  // there. All other speeds are then of what follows. 0 otherwise: speeds are of everything.
+  double prompt_ms = 0, prompt_tokens_per_second = 0;
+  double prompt_gflops = 0, prompt_fraction_of_limit = 0;
+  Percentiles token_ms;  // from one token of a text to the next
+  // Bytes that had to be read a second: all weights once a step, and each text's keys and values.
+  // A model that fits the caches reads them faster than the memory's limit.
+  double gbs = 0;
+  double bandwidth_limit_gbs = 0;  // reading arrays far beyond the caches
+  double fraction_of_bandwidth = 0;
+};
+// Throws invalid_argument for a preset of another family.
+DecodeBench bench_translate(const DecodeBenchOptions& options);  // encoder_decoder
+DecodeBench bench_generate(const DecodeBenchOptions& options);   // decoder_only
 
 // Tokenizers: text into ids.
 //

@@ -7,10 +7,8 @@
 
 #include "cli/bench_topics.h"
 #include "cli/flags.h"
-#include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "heed/error.h"
 
 namespace heed::cli {
 namespace {
@@ -91,91 +89,6 @@ void run_ops(OpsFlags& flags, Output& out) {
   const OpsBench bench = bench_ops(flags.options);
   progress.clear();
   out.write(flags.json ? to_json(bench) : to_text(bench));
-}
-
-constexpr const char* kTrainHelp =
-    "Random weights of a preset and one random batch: forward, loss, backward and Adam, the best\n"
-    "step of several. GFLOP/s counts the matrix products alone; the limit is the best GEMM seen "
-    "in\n"
-    "the same run.\n"
-    "\n"
-    "Examples:\n"
-    "  heed bench train --preset transformer-tiny --sequences 170 --length 24 --dropout 0.1\n"
-    "  heed bench train --preset nanogpt-cpu --sequences 12 --length 64 --json";
-
-struct TrainFlags : CommonFlags {
-  TrainBenchOptions options;
-  int sequences = 32, length = 32, vocabulary = 0;
-  std::optional<double> dropout;
-};
-
-std::string to_text(const TrainBench& b) {
-  const auto megabytes = [](int64_t bytes) {
-    return fixed(static_cast<double>(bytes) / 1e6, 0) + " MB";
-  };
-  return "threads " + std::to_string(b.threads) + ", instruction set " + b.instruction_set + ", " +
-         fixed(static_cast<double>(b.parameters) / 1e6, 2) + " M parameters, " +
-         std::to_string(b.tokens) + " tokens a step\n" + fixed(b.tokens_per_second, 0) +
-         " tokens/s, " + fixed(b.step_ms, 1) + " ms a step: forward " + fixed(b.forward_ms, 1) +
-         ", backward " + fixed(b.backward_ms, 1) + ", update " + fixed(b.update_ms, 1) + "\n" +
-         fixed(b.gflops, 1) + " GFLOP/s, " + fixed(100 * b.fraction_of_limit, 0) +
-         " % of the GEMM limit of this run (" + fixed(b.gemm_limit_gflops, 1) + ")\nmemory " +
-         megabytes(b.peak_rss_bytes) + " at most, planned " + megabytes(b.planned_bytes) +
-         " beside the program\n";
-}
-
-std::string to_json(const TrainBench& b) {
-  const nlohmann::ordered_json document = {{"threads", b.threads},
-                                           {"instruction_set", b.instruction_set},
-                                           {"parameters", b.parameters},
-                                           {"tokens", b.tokens},
-                                           {"tokens_per_second", b.tokens_per_second},
-                                           {"step_ms", b.step_ms},
-                                           {"forward_ms", b.forward_ms},
-                                           {"backward_ms", b.backward_ms},
-                                           {"update_ms", b.update_ms},
-                                           {"gflops", b.gflops},
-                                           {"gemm_limit_gflops", b.gemm_limit_gflops},
-                                           {"fraction_of_limit", b.fraction_of_limit},
-                                           {"planned_bytes", b.planned_bytes},
-                                           {"peak_rss_bytes", b.peak_rss_bytes}};
-  return document.dump(2) + "\n";
-}
-
-void run_train(TrainFlags& flags, Output& out) {
-  if (flags.options.preset.empty()) {
-    throw Error(ErrorCode::invalid_argument, "heed bench train: --preset is missing",
-                "heed bench train --preset transformer-tiny");
-  }
-  flags.options.sequences = flags.sequences;
-  flags.options.length = flags.length;
-  flags.options.vocabulary = flags.vocabulary;
-  if (flags.dropout) flags.options.dropout = static_cast<float>(*flags.dropout);
-  flags.options.threads = flags.threads;
-  flags.options.seed = flags.seed;
-  const TrainBench bench = bench_train(flags.options);
-  out.write(flags.json ? to_json(bench) : to_text(bench));
-}
-
-void add_bench_train(Program& program, CLI::App& bench) {
-  CLI::App& train = program.add_command(bench, "train", "Whole training steps of a preset");
-  const auto flags = std::make_shared<TrainFlags>();
-  constexpr int kMost = 1 << 20;
-  add_text(train, "--preset", flags->options.preset, "NAME", "a preset (heed presets lists them)");
-  add_text(train, "--objective", flags->options.objective, "NAME",
-           "translation, causal_lm, masked_lm, classification or tagging; else the preset's own");
-  add_number(train, "--sequences", flags->sequences, {.min = 1, .max = kMost},
-             "sequences of the batch");
-  add_number(train, "--length", flags->length, {.min = 1, .max = kMost}, "tokens of each, a side");
-  add_number(train, "--vocabulary", flags->vocabulary, {.min = 0, .max = kMost},
-             "0 means the preset's");
-  add_number(train, "--dropout", flags->dropout, {.min = 0, .max = 0.99},
-             "everywhere; without it as the preset says");
-  add_number(train, "--seconds", flags->options.seconds, {.min = 0.001, .max = 3600},
-             "how long steps are repeated");
-  add_common_flags(train, *flags);
-  train.footer(kTrainHelp);
-  program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
 }
 
 constexpr const char* kTextHelp =
@@ -265,6 +178,8 @@ void add_bench(Program& program) {
 
   add_bench_train(program, bench);
   add_bench_encode(program, bench);
+  add_bench_translate(program, bench);
+  add_bench_generate(program, bench);
   add_bench_text(program, bench);
 }
 

@@ -1,0 +1,272 @@
+// The speed of answering: batches of requests through the engine, next to the machine's limits.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "bench/limits.h"
+#include "bench/preset_bench.h"
+#include "bench/row.h"
+#include "heed/bench.h"
+#include "heed/engine.h"
+#include "heed/error.h"
+#include "model/network.h"
+#include "train/trainer.h"
+
+namespace heed {
+namespace {
+
+using bench::Clock;
+
+// What a batch, or a part of it, cannot do without.
+struct Work {
+  double flops = 0;  // of matrix products
+  double bytes = 0;  // to be read
+
+  Work& operator+=(const Work& more) {
+    flops += more.flops, bytes += more.bytes;
+    return *this;
+  }
+};
+
+// A model's sizes, as its steps meet them.
+class Costs {
+ public:
+  Costs(const ModelConfig& config, const DecodeBenchOptions& options)
+      : o_(options), config_(config) {
+    for (const ParameterSpec& spec : declare(config)) {
+      if (spec.rows <= 1 || spec.name.ends_with("t5_bias")) continue;
+      const auto size = static_cast<double>(spec.size());
+      const bool of_source = spec.name.find(".cross.kv.") != std::string::npos;
+      if (spec.name.starts_with("encoder.") || of_source) source_weights_ += size;
+      if (spec.name.starts_with("decoder.") && !of_source) weights_ += size;
+    }
+    output_weights_ = static_cast<double>(config.output_vocabulary() * config.width);
+    requests_ = static_cast<double>(options.requests);
+    length_ = static_cast<double>(options.length);
+    const double head_dim = config.head_dimension();
+    const int decoder_heads = config.decoder_heads ? config.decoder_heads : config.heads;
+    query_width_ = decoder_heads * head_dim;
+    key_width_ = (config.kv_heads ? config.kv_heads : decoder_heads) * head_dim;
+  }
+
+  // The encoder and the keys of cross-attention, or the prompts.
+  Work input() const {
+    const double rows = requests_ * length_;
+    if (config_.family == Family::encoder_decoder) {
+      const double width = static_cast<double>(config_.heads) * config_.head_dimension();
+      return {products(rows, source_weights_) +
+                  attention(rows, length_, width) * config_.encoder_layers,
+              kFloat * source_weights_};
+    }
+    return {products(rows, weights_) + products(requests_, output_weights_) +
+                attention(rows, length_, query_width_) * config_.decoder_layers,
+            kFloat * (weights_ + output_weights_)};
+  }
+
+  // The step that finds the new token number i; of a prompt's continuation the first is input()'s.
+  Work step(int64_t i) const {
+    const bool has_source = config_.family == Family::encoder_decoder;
+    const double texts = i == 0 ? requests_ : requests_ * o_.beam;
+    const double positions = static_cast<double>(i) + (has_source ? 1 : length_);
+    const double sources = has_source ? length_ : 0;
+    const int layers = config_.decoder_layers;
+    const double keys = layers * (texts * positions + requests_ * sources);
+    return {products(texts, weights_ + output_weights_) +
+                attention(texts, positions + sources, query_width_) * layers,
+            kFloat * (weights_ + output_weights_ + 2 * key_width_ * keys)};
+  }
+
+  Work steps(int64_t first) const {
+    Work all;
+    for (int64_t i = first; i < o_.new_tokens; ++i) all += step(i);
+    return all;
+  }
+
+ private:
+  static constexpr double kFloat = sizeof(float);
+  static double products(double rows, double weights) { return 2 * rows * weights; }
+  // Both products, no mask taken off, as is usual.
+  static double attention(double rows, double keys, double width) {
+    return 4 * rows * keys * width;
+  }
+
+  const DecodeBenchOptions& o_;
+  const ModelConfig& config_;
+  double source_weights_ = 0, weights_ = 0, output_weights_ = 0;  // numbers in them
+  double requests_ = 0, length_ = 0, query_width_ = 0, key_width_ = 0;
+};
+
+// When what has happened of one request.
+struct Times {
+  std::vector<Clock::time_point> pieces;
+  Clock::time_point done;
+};
+
+// The best of several batches, and every single wait; in seconds.
+struct Measured {
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  bool is_streamed = false;  // without it nobody knows when the prompts were done
+  double prompt = kNever;    // until all first tokens are there
+  double rest = kNever;      // from then on; all of it, if nothing is streamed
+  double batch = kNever;
+  std::vector<double> requests, tokens;
+};
+
+class Batches {
+ public:
+  Batches(Engine& engine, const ModelConfig& config, const DecodeBenchOptions& options)
+      : engine_(engine), config_(config), o_(options) {}
+
+  // Runs one, with other ids than those before it: what a prompt begins with must not be found in
+  // the cache. Seconds.
+  double run(Measured& measured) {
+    Random random({.seed = o_.seed, .step = ++batches_});
+    std::vector<Request> requests(static_cast<size_t>(o_.requests));
+    SearchOptions search;
+    search.beam = o_.beam;
+    search.min_new_tokens = search.max_new_tokens = o_.new_tokens;
+    for (Request& request : requests) {
+      request.ids = bench::random_ids(random, o_.length, config_.vocabulary);
+      request.search = search;
+    }
+    measured.is_streamed =
+        config_.family == Family::decoder_only && o_.beam == 1 && o_.new_tokens > 1;
+    std::vector<Times> times(requests.size());
+    const Clock::time_point start = Clock::now();
+    if (measured.is_streamed) {
+      std::vector<Handle> handles;
+      for (size_t i = 0; i < requests.size(); ++i) {
+        handles.push_back(
+            engine_.submit(std::move(requests[i]), {.piece = [&times, i](const StreamPiece&) {
+                             times[i].pieces.push_back(Clock::now());
+                           }}));
+      }
+      for (const Handle& handle : handles) handle.get();
+      for (Times& t : times) t.done = t.pieces.back();
+    } else {
+      // Answers of one length come in the order of their requests.
+      engine_.run(std::move(requests), [&](size_t i, Result&&) { times[i].done = Clock::now(); });
+    }
+    return add(start, times, measured);
+  }
+
+ private:
+  static double add(Clock::time_point start, const std::vector<Times>& times, Measured& measured) {
+    const auto seconds = [](Clock::time_point from, Clock::time_point to) {
+      return std::chrono::duration<double>(to - from).count();
+    };
+    double batch = 0, prompt = 0;
+    for (const Times& t : times) {
+      measured.requests.push_back(seconds(start, t.done));
+      batch = std::max(batch, measured.requests.back());
+      if (t.pieces.empty()) continue;
+      prompt = std::max(prompt, seconds(start, t.pieces.front()));
+      for (size_t i = 1; i < t.pieces.size(); ++i) {
+        measured.tokens.push_back(seconds(t.pieces[i - 1], t.pieces[i]));
+      }
+    }
+    measured.batch = std::min(measured.batch, batch);
+    measured.prompt = std::min(measured.prompt, prompt);
+    measured.rest = std::min(measured.rest, batch - prompt);
+    return batch;
+  }
+
+  Engine& engine_;
+  const ModelConfig& config_;
+  const DecodeBenchOptions& o_;
+  uint32_t batches_ = 0;
+};
+
+ModelConfig config_of(const DecodeBenchOptions& options, Family family) {
+  bench::check_type(options.type);
+  const bool has_source = family == Family::encoder_decoder;
+  const int64_t most = has_source ? std::max(options.length, options.new_tokens)
+                                  : options.length + options.new_tokens - 1;
+  ModelConfig config = bench::preset_config(options.preset, most);
+  if (config.family != family || config.head != Head::language_model) {
+    throw Error(ErrorCode::invalid_argument,
+                "preset " + options.preset + " is a model of family " +
+                    std::string(name_of(config.family)) + ", and this measures " +
+                    std::string(name_of(family)),
+                config.family == Family::encoder_only ? "heed bench encode measures this one"
+                : has_source                          ? "heed bench generate measures this one"
+                                                      : "heed bench translate measures this one");
+  }
+  if (options.vocabulary > 0) config.vocabulary = options.vocabulary, config.target_vocabulary = 0;
+  // Ids that a smaller vocabulary has not, and one to start with where the preset does not say.
+  for (int* id : {&config.pad_id, &config.bos_id, &config.eos_id, &config.decoder_start_id}) {
+    if (*id >= config.output_vocabulary()) *id = -1;
+  }
+  if (config.decoder_start_id < 0) config.decoder_start_id = 0;
+  check(config, options.preset);
+  return config;
+}
+
+Percentiles milliseconds(std::vector<double>& seconds) {
+  const Percentiles p = bench::percentiles(seconds);
+  return {1e3 * p.p50, 1e3 * p.p90, 1e3 * p.p99};
+}
+
+// Batches, with the limits in their middle: other programs on the machine come and go.
+Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
+                 DecodeBench& result) {
+  Engine engine(Model(std::make_shared<const Network>(config, options.seed), nullptr),
+                {.threads = options.threads});
+  ThreadPool pool(options.threads);  // of the limits: the engine has its own
+  bench::describe_run(config, pool, result);
+  Batches batches(engine, config, options);
+  Measured warm_up, measured;
+  batches.run(warm_up);  // touches all memory for the first time
+  for (int half = 0; half < 2; ++half) {
+    bench::best_seconds(options.seconds / 2, [&] { return batches.run(measured); });
+    if (half > 0) continue;
+    result.peak_rss_bytes = peak_rss_bytes();  // before the limits' own numbers come
+    result.gemm_limit_gflops = bench::measure_gemm_gflops(pool, options.seconds / 20);
+    result.bandwidth_limit_gbs = bench::measure_read_gbs(pool, options.seconds / 20);
+  }
+  return measured;
+}
+
+DecodeBench bench_decode(const DecodeBenchOptions& options, Family family) {
+  const ModelConfig config = config_of(options, family);
+  DecodeBench result;
+  Measured measured = measure(config, options, result);
+
+  const Costs costs(config, options);
+  // The first token after a prompt comes with it.
+  int64_t first = family == Family::decoder_only ? 1 : 0;
+  Work work = costs.steps(first);
+  if (measured.is_streamed) {
+    result.prompt_ms = 1e3 * measured.prompt;
+    result.prompt_tokens_per_second =
+        static_cast<double>(options.requests * options.length) / measured.prompt;
+    result.prompt_gflops = costs.input().flops / measured.prompt / 1e9;
+    result.prompt_fraction_of_limit = result.prompt_gflops / result.gemm_limit_gflops;
+    result.token_ms = milliseconds(measured.tokens);
+  } else {
+    work += costs.input();
+    first = 0;
+  }
+  result.tokens = options.requests * (options.new_tokens - first);
+  bench::fill_speeds(measured.rest, work.flops, result);
+  result.gbs = work.bytes / measured.rest / 1e9;
+  result.fraction_of_bandwidth = result.gbs / result.bandwidth_limit_gbs;
+  result.batch_ms = 1e3 * measured.batch;
+  result.requests_per_second = static_cast<double>(options.requests) / measured.batch;
+  result.latency_ms = milliseconds(measured.requests);
+  return result;
+}
+
+}  // namespace
+
+DecodeBench bench_translate(const DecodeBenchOptions& options) {
+  return bench_decode(options, Family::encoder_decoder);
+}
+
+DecodeBench bench_generate(const DecodeBenchOptions& options) {
+  return bench_decode(options, Family::decoder_only);
+}
+
+}  // namespace heed

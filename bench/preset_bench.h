@@ -1,0 +1,34 @@
+// What the benches of whole presets have in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+#include "base/thread_pool.h"
+#include "heed/bench.h"
+#include "model/config.h"
+
+namespace heed::bench {
+
+// A preset, made fit for sequences of `length`. Throws not_found for an unknown name, and
+// invalid_argument for a length that its table of positions does not have.
+ModelConfig preset_config(const std::string& name, int64_t length);
+
+// Throws unsupported for a type of weights that there is not.
+void check_type(const std::string& type);
+
+std::vector<int32_t> random_ids(Random& random, int64_t count, int64_t vocabulary);
+
+// Threads, instruction set and parameters of a result.
+void describe_run(const ModelConfig& config, const ThreadPool& pool, PresetBench& result);
+// Its speeds, from the seconds that one batch took and the operations of its matrix products.
+void fill_speeds(double seconds, double flops, PresetBench& result);
+
+// The share p of 100 of all values lies at or below this one; values are not empty, and sorted by
+// the call.
+double percentile(std::vector<double>& values, size_t p);
+Percentiles percentiles(std::vector<double>& values);
+
+}  // namespace heed::bench

@@ -1,0 +1,30 @@
+// What the topics of heed bench share that run a whole preset.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/flags.h"
+#include "heed/bench.h"
+
+namespace heed::cli {
+
+inline constexpr int kMostOfABench = 1 << 20;  // sequences, tokens of each, …
+
+// --preset and --seconds.
+void add_preset_flags(CLI::App& command, std::string& preset, double& seconds);
+void add_type_flag(CLI::App& command, std::string& type);
+// Throws, naming an example, when no preset was given.
+void require_preset(const std::string& preset, const std::string& topic,
+                    const std::string& example);
+
+// "threads 2, instruction set AVX2, 66.1 M parameters, 768 tokens a batch\n"
+std::string run_text(const PresetBench& bench, const std::string& tokens_of);
+// "113.0 GFLOP/s, 70 % of the GEMM limit of this run (161.4)"
+std::string limit_text(double gflops, double fraction, double limit);
+std::string megabytes(int64_t bytes);
+
+// The members that all of them have; `own` come between the speeds and the limits.
+nlohmann::ordered_json preset_json(const PresetBench& bench, const nlohmann::ordered_json& own);
+
+}  // namespace heed::cli
