@@ -29,7 +29,8 @@ const Model& checked(const Model& model) {
 
 EngineOptions checked(const EngineOptions& options) {
   if (options.batch_tokens < 1 || options.max_sequences < 1) {
-    throw Error(ErrorCode::invalid_argument, "batch_tokens and max_sequences must be at least 1");
+    throw Error(ErrorCode::invalid_argument, "batch_tokens and max_sequences must be at least 1",
+                "leave them out for what usually does");
   }
   return options;
 }
@@ -103,7 +104,13 @@ class Engine::Impl {
     thread_.join();
   }
 
-  Handle submit(Request request, Callbacks callbacks);
+  // A request that has been looked at, and can run.
+  struct Accepted {
+    std::unique_ptr<Task> task;
+    Handle handle;
+  };
+  Accepted accept(const Request& request, Callbacks callbacks);
+  void start(std::span<Accepted> requests);
   const Model& model() const { return model_; }
   EngineStatistics statistics() const {
     const std::lock_guard lock(mutex_);
@@ -254,7 +261,7 @@ class Engine::Impl::Job : public Task {
   size_t streamed_ = 0;  // ids that were given
 };
 
-Handle Engine::Impl::submit(Request request, Callbacks callbacks) {
+Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks callbacks) {
   RequestPlan plan = plan_request(model_, request);
   const int64_t needed =
       scheduler_.blocks_needed(static_cast<int64_t>(plan.source.size()),
@@ -270,13 +277,16 @@ Handle Engine::Impl::submit(Request request, Callbacks callbacks) {
   auto state = std::make_shared<Handle::State>();
   auto job = std::make_unique<Job>(*this, std::move(plan), std::move(callbacks), state);
   job->deadline = request.deadline;
+  return {std::move(job), Handle(std::move(state))};
+}
+
+void Engine::Impl::start(std::span<Accepted> requests) {
   {
     const std::lock_guard lock(mutex_);
-    inbox_.push_back(std::move(job));
-    ++submitted_;
+    for (Accepted& request : requests) inbox_.push_back(std::move(request.task));
+    submitted_ += static_cast<int64_t>(requests.size());
   }
   wake_.notify_one();
-  return Handle(std::move(state));
 }
 
 void Engine::Impl::publish_statistics() {
@@ -321,7 +331,9 @@ Engine::Engine(Model model, const EngineOptions& options)
 Engine::~Engine() = default;
 
 Handle Engine::submit(Request request, Callbacks callbacks) {
-  return impl_->submit(std::move(request), std::move(callbacks));
+  Impl::Accepted accepted = impl_->accept(request, std::move(callbacks));
+  impl_->start({&accepted, 1});
+  return std::move(accepted.handle);
 }
 
 const Model& Engine::model() const { return impl_->model(); }
@@ -339,15 +351,19 @@ void Engine::run(std::vector<Request> requests,
     std::vector<size_t> order(end - begin);
     std::iota(order.begin(), order.end(), begin);
     std::ranges::stable_sort(order, std::greater<>(), length);
+    std::vector<Impl::Accepted> accepted;  // started together, so that the first batch is full
     for (const size_t i : order) {
       try {
-        handles[i] = submit(std::move(requests[i]));
+        accepted.push_back(impl_->accept(requests[i], {}));
       } catch (const Error& error) {
         if (requests.size() == 1) throw;
         throw Error(error.code(), "input " + std::to_string(i + 1) + ": " + error.what(),
                     error.hint());
       }
+      handles[i] = accepted.back().handle;
+      requests[i] = {};
     }
+    impl_->start(accepted);
   };
   try {
     submit_window(0);
