@@ -45,13 +45,44 @@ void ban_repeated_ngrams(int n, std::span<const int32_t> text, std::span<float> 
   }
 }
 
+// The greatest of scores[0, kRun); NaN never is. Lanes side by side: compilers make vectors of
+// them.
+constexpr size_t kRun = 64;
+float greatest_of_run(const float* scores) {
+  constexpr size_t kLanes = 16;
+  float lanes[kLanes];
+  std::fill_n(lanes, kLanes, kNever);
+  for (size_t i = 0; i < kRun; i += kLanes) {
+    for (size_t k = 0; k < kLanes; ++k) {
+      lanes[k] = scores[i + k] > lanes[k] ? scores[i + k] : lanes[k];
+    }
+  }
+  return *std::max_element(lanes, lanes + kLanes);
+}
+
+// Calls look(token), in order, for every score above bound() at that time. Few are: a vocabulary is
+// looked through in runs, nearly all of which their greatest score rules out.
+template <class Bound, class Look>
+void for_each_above(std::span<const float> scores, const Bound& bound, const Look& look) {
+  const auto look_at = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      if (scores[i] > bound()) look(static_cast<int32_t>(i));
+    }
+  };
+  size_t at = 0;
+  for (; at + kRun <= scores.size(); at += kRun) {
+    if (greatest_of_run(scores.data() + at) > bound()) look_at(at, at + kRun);
+  }
+  look_at(at, scores.size());
+}
+
 // The likeliest token, or none when there is no score above -infinity. NaN is never the likeliest.
 std::optional<int32_t> likeliest(std::span<const float> scores) {
   float best = kNever;
   std::optional<int32_t> token;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] > best) best = scores[i], token = static_cast<int32_t>(i);
-  }
+  for_each_above(
+      scores, [&] { return best; },
+      [&](int32_t id) { best = scores[static_cast<size_t>(id)], token = id; });
   return token;
 }
 
@@ -59,7 +90,7 @@ void throw_problems(const std::vector<std::string>& problems) {
   if (problems.empty()) return;
   std::string all;
   for (const std::string& problem : problems) all += (all.empty() ? "" : "; ") + problem;
-  throw Error(ErrorCode::invalid_argument, all);
+  throw Error(ErrorCode::invalid_argument, all, "change these options, or leave them out");
 }
 
 }  // namespace
@@ -123,20 +154,22 @@ std::span<const int32_t> Sampler::best(std::span<const float> scores, int64_t co
     const float score_a = scores[static_cast<size_t>(a)], score_b = scores[static_cast<size_t>(b)];
     return score_a != score_b ? score_a > score_b : a < b;
   };
-  // A heap of the best so far, the worst of them in front: most tokens are compared with that one
-  // and passed over.
+  // A heap of the best so far, the worst of them in front. Only a higher score than that one's gets
+  // in: of an equal one the id is higher, because they come in order.
   ranked_.clear();
-  const auto vocabulary = static_cast<int32_t>(scores.size());
-  for (int32_t token = 0; count > 0 && token < vocabulary; ++token) {
-    if (!(scores[static_cast<size_t>(token)] > kNever)) continue;  // NaN neither
-    if (static_cast<int64_t>(ranked_.size()) == count) {
-      if (!better(token, ranked_.front())) continue;
+  if (count <= 0) return ranked_;
+  const auto is_full = [&] { return static_cast<int64_t>(ranked_.size()) == count; };
+  const auto worst = [&] {
+    return is_full() ? scores[static_cast<size_t>(ranked_.front())] : kNever;
+  };
+  for_each_above(scores, worst, [&](int32_t token) {
+    if (is_full()) {
       std::ranges::pop_heap(ranked_, better);
       ranked_.pop_back();
     }
     ranked_.push_back(token);
     std::ranges::push_heap(ranked_, better);
-  }
+  });
   std::ranges::sort_heap(ranked_, better);
   return ranked_;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -206,6 +207,41 @@ TEST(Sampler, BestRanksScores) {
   EXPECT_THAT(sampler.best(scores, 3), ElementsAre(1, 3, 4));
   EXPECT_THAT(sampler.best(scores, 9), ElementsAre(1, 3, 4, 0));
   EXPECT_THAT(sampler.best(scores, 0), ElementsAre());
+}
+
+// Vocabularies of all lengths around those of a run, with scores that are equal, not numbers and
+// -infinity, against a full sort.
+TEST(Sampler, BestAndLikeliestAreThoseOfASort) {
+  Sampler sampler;
+  for (size_t size : {1u, 63u, 64u, 65u, 200u, 1000u}) {
+    for (uint32_t seed = 0; seed < 20; ++seed) {
+      Random random({.seed = seed, .step = static_cast<uint32_t>(size)});
+      std::vector<float> scores(size);
+      for (float& score : scores) {
+        const uint64_t kind = random.below(10);
+        score = kind == 0 ? kNever : kind == 1 ? NAN : static_cast<float>(random.below(50)) - 25;
+      }
+      std::vector<int32_t> expected;
+      for (size_t i = 0; i < size; ++i) {
+        if (scores[i] > kNever) expected.push_back(static_cast<int32_t>(i));
+      }
+      std::ranges::stable_sort(expected, std::greater<>(),
+                               [&](int32_t id) { return scores[static_cast<size_t>(id)]; });
+      for (const size_t count : {1u, 8u, 100u}) {
+        const auto best = sampler.best(scores, static_cast<int64_t>(count));
+        EXPECT_EQ(std::vector<int32_t>(best.begin(), best.end()),
+                  std::vector<int32_t>(expected.begin(),
+                                       expected.begin() + static_cast<std::ptrdiff_t>(
+                                                              std::min(count, expected.size()))))
+            << "size " << size << " seed " << seed;
+      }
+      const auto greedy = sampler.choose(scores, {.temperature = 0}, {});
+      ASSERT_EQ(greedy.has_value(), !expected.empty());
+      if (greedy) {
+        EXPECT_EQ(greedy->token, expected.front());
+      }
+    }
+  }
 }
 
 TEST(Sampler, WrongOptionsAreToldAllAtOnce) {
