@@ -43,7 +43,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a pipe would otherwise wait for someone to write into it.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0)
-    throw Error(ErrorCode::not_found, path + ": cannot be opened: " + reason(errno));
+    throw Error(ErrorCode::not_found, path + ": cannot be opened: " + reason(errno),
+                "check the name, and that you may read it");
 
   struct stat status {};
   if (fstat(file.number(), &status) != 0)
@@ -51,7 +52,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::invalid_argument,
                 path + ": expected a regular file, found " +
-                    (S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device"));
+                    (S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device"),
+                "name an ordinary file");
   }
 
   const uint64_t size = static_cast<uint64_t>(status.st_size);

@@ -31,13 +31,15 @@ class DiskFile {
   explicit DiskFile(const std::string& path) : path_(path == "-" ? "standard input" : path) {
     descriptor_ = path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor_ < 0) {
-      throw Error(ErrorCode::not_found, path_ + " cannot be opened: " + std::strerror(errno));
+      throw Error(ErrorCode::not_found, path_ + " cannot be opened: " + std::strerror(errno),
+                  "check the name, and that you may read it");
     }
     struct stat status {};
     if (fstat(descriptor_, &status) == 0) {
       if (S_ISDIR(status.st_mode)) {
         close(descriptor_);
-        throw Error(ErrorCode::invalid_argument, path_ + " is a folder, expected a text file");
+        throw Error(ErrorCode::invalid_argument, path_ + " is a folder, expected a text file",
+                    "name a file in it");
       }
       if (S_ISREG(status.st_mode)) size_ = status.st_size;
     }
@@ -74,7 +76,8 @@ class DiskFile {
       got = read(descriptor_, buffer_.data() + filled_, buffer_.size() - filled_);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
-      throw Error(ErrorCode::corrupt_file, path_ + " cannot be read: " + std::strerror(errno));
+      throw Error(ErrorCode::corrupt_file, path_ + " cannot be read: " + std::strerror(errno),
+                  "the disk or the network may have failed: try again");
     }
     filled_ += static_cast<size_t>(got);
     bytes_read_ += got;

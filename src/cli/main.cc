@@ -1,4 +1,5 @@
 // The command `heed`: arguments in, exit status out. The only place that catches everything.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -25,9 +26,36 @@ void print_line(const char* label, std::string text) {
   std::fprintf(stderr, "%s: %s\n", label, text.c_str());
 }
 
-int report_user_error(const Error& error) {
+// "heed bench ops": the command without its flags and what follows them.
+std::string command_of(int argc, char** argv) {
+  std::string command = "heed";
+  for (int i = 1; i < std::min(argc, 3); ++i) {
+    const std::string_view word = argv[i];
+    const bool is_name =
+        !word.empty() && std::ranges::all_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
+    if (!is_name) break;
+    command += " " + std::string(word);
+  }
+  return command;
+}
+
+// For errors from deep within, which know nothing of the command.
+std::string usual_hint(ErrorCode code, const std::string& command) {
+  switch (code) {
+    case ErrorCode::not_found:
+      return "check the name, and that you may read it";
+    case ErrorCode::corrupt_file:
+      return "the file may be incomplete or of another kind: fetch or write it again";
+    case ErrorCode::out_of_memory:
+      return "ask for less at once, or free some memory";
+    default:
+      return "'" + command + " --help' says what is expected";
+  }
+}
+
+int report_user_error(const Error& error, const std::string& command) {
   print_line("error", error.what());
-  print_line("hint", error.hint().empty() ? "run 'heed --help'" : error.hint());
+  print_line("hint", error.hint().empty() ? usual_hint(error.code(), command) : error.hint());
   return kUserError;
 }
 
@@ -51,7 +79,7 @@ int run(int argc, char** argv) {
     return kFine;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::internal) return report_bug(error.what());
-    return report_user_error(error);
+    return report_user_error(error, command_of(argc, argv));
   } catch (const std::exception& error) {
     return report_bug(error.what());
   } catch (...) {

@@ -25,8 +25,8 @@ struct ParseFlags : LineFlags {
 
 void run_parse(const ParseFlags& flags, Output& out) {
   const Model model = load_model(flags.model, kExample);
-  model.tokenizer();  // to say now what is wrong with it
   Parser parser(model, {.threads = flags.threads, .batch_tokens = flags.batch_tokens});
+  model.tokenizer();  // to say now what is wrong with it
   std::optional<SearchOptions> search;
   if (flags.beam > 0) {
     search = model.search_options();

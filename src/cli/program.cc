@@ -16,9 +16,12 @@ namespace {
 
 constexpr const char* kExamples =
     "Examples:\n"
-    "  heed bench ops                     how fast each operation is on this machine\n"
-    "  heed bench ops --filter attention --json\n"
-    "  heed bench ops --help              the flags of one verb\n"
+    "  heed translate --model DIR news.en > news.de\n"
+    "  heed generate --model DIR --prompt 'Once upon a time' --temperature 0.8\n"
+    "  echo 'A cat sleeps.' | heed embed --model DIR\n"
+    "  heed train recipes/shakespeare-char.toml --out DIR\n"
+    "  heed bench translate --preset transformer-base --beam 4\n"
+    "  heed translate --help              the flags of one verb\n"
     "\n"
     "Results go to standard output, progress to standard error. Exit status: 0 fine,\n"
     "2 a mistake in what was asked for, 70 a mistake of Heed's own.";

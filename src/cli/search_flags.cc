@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/line_verb.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "heed/error.h"
@@ -128,9 +129,7 @@ EngineOptions engine_options(const SearchFlags& flags) {
 }
 
 Model load_model(const SearchFlags& flags, const std::string& verb) {
-  if (!flags.model.empty()) return Model::load(flags.model);
-  throw Error(ErrorCode::invalid_argument, "heed " + verb + ": --model is missing",
-              "heed " + verb + " --model DIR");
+  return load_model(flags.model, "heed " + verb + " --model DIR");
 }
 
 std::string run_inputs(const SearchFlags& flags, const Model& model, const SearchOptions& search) {

@@ -243,7 +243,9 @@ void check(const SearchOptions& o) {
   need((o.required.empty() && o.required_ids.empty()) || o.beam > 1,
        "required phrases need a beam of 2 or more");
   need(std::ranges::none_of(o.stop, &std::string::empty), "a stop text must not be empty");
-  if (!problems.empty()) throw Error(ErrorCode::invalid_argument, problems);
+  if (!problems.empty()) {
+    throw Error(ErrorCode::invalid_argument, problems, "change these options, or leave them out");
+  }
   if (o.sample) {
     check(SamplingOptions{.temperature = static_cast<float>(o.temperature),
                           .top_k = o.top_k,
