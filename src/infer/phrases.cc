@@ -10,7 +10,9 @@ bool ends_with(std::span<const int32_t> text, std::span<const int32_t> end) {
 }
 
 bool contains(std::span<const int32_t> text, std::span<const int32_t> phrase) {
-  return !std::ranges::search(text, phrase).empty();
+  // Not std::ranges::search(): clang 14 cannot compile its subrange.
+  return phrase.empty() ||
+         std::search(text.begin(), text.end(), phrase.begin(), phrase.end()) != text.end();
 }
 
 // How much of the phrase's beginning the text ends with.
