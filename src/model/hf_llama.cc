@@ -113,6 +113,15 @@ void llama_basics(HfFields& f, ModelConfig& c, const Defaults& d) {
   f.choice("tie_word_embeddings", c.tying, Tying::all, Tying::none, false);
 }
 
+// A window in positions; 0: none.
+void window_field(HfFields& f, int64_t& window) {
+  f.nullable({"sliding_window"}, window, 4096, 0);
+  if (f.reading() && window < 0) {
+    f.unsupported("sliding_window", window, "null or a number of positions");
+    window = 0;
+  }
+}
+
 void llama_fields(HfFields& f, ModelConfig& c) {
   llama_basics(f, c, {.vocabulary = 32000, .width = 4096, .ffn = 11008, .layers = 32, .heads = 32});
   f.choice("attention_bias", c.attention_bias, AttentionBias::all, AttentionBias::none, false);
@@ -132,7 +141,7 @@ void mistral_fields(HfFields& f, ModelConfig& c) {
   f.always("attention_bias", c.attention_bias, AttentionBias::none);
   f.always("ffn_bias", c.ffn_bias, false);
   int64_t window = c.attention == AttentionSpan::full ? 0 : window_of(c, 0);
-  f.nullable({"sliding_window"}, window, 4096, 0);
+  window_field(f, window);
   std::vector<int64_t> windows(window > 0 ? 1 : 0, window);
   if (f.reading()) return set_windows(c, windows, c.decoder_layers);
   for (int i = 0; i < c.decoder_layers; ++i) {
@@ -181,7 +190,7 @@ void qwen2_windows(HfFields& f, ModelConfig& c) {
   int64_t window = 0;
   int first = 28;
   f.value({"use_sliding_window"}, used, false);
-  f.nullable({"sliding_window"}, window, 4096, 0);
+  window_field(f, window);
   f.value({"max_window_layers"}, first, 28);
   if (!used) window = 0;
   std::vector<int64_t> windows = no_windows(c);
@@ -246,7 +255,7 @@ void gemma2_fields(HfFields& f, ModelConfig& c) {
   }
   // Every second layer, from the first on, has a window.
   int64_t window = window_of(c, 0);
-  f.nullable({"sliding_window"}, window, 4096, 0);
+  window_field(f, window);
   if (f.reading()) {
     std::vector<int64_t> windows = no_windows(c);
     for (size_t i = 0; i < windows.size(); i += 2) windows[i] = window;

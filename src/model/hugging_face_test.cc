@@ -220,6 +220,11 @@ TEST(HuggingFaceConfig, SaysWhatIsSupportedInstead) {
               AllOf(HasSubstr("hidden_act is \"quick_gelu\""), HasSubstr("gelu_new")));
   EXPECT_THAT(config_error(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn"}})"),
               AllOf(HasSubstr("rope_scaling is"), HasSubstr("llama3")));
+  for (const char* type : {"mistral", "qwen2", "gemma2"}) {
+    EXPECT_THAT(
+        config_error(R"({"sliding_window": -3, "model_type": ")" + std::string(type) + R"("})"),
+        HasSubstr("sliding_window is -3, supported: null or a number of positions"));
+  }
   EXPECT_THAT(config_error(R"({"model_type": "opt", "word_embed_proj_dim": 512})"),
               HasSubstr("word_embed_proj_dim is 512, supported: 768"));
   EXPECT_THAT(config_error(R"({"model_type": "mamba"})"),
