@@ -1,7 +1,11 @@
 // Labelled bracketing by the rules of EVALB (Sekine and Collins).
 #include <algorithm>
 #include <charconv>
+#include <deque>
+#include <map>
+#include <set>
 #include <string_view>
+#include <tuple>
 
 #include "heed/error.h"
 #include "heed/metrics.h"
@@ -69,31 +73,53 @@ std::vector<TreeBracket> counted_brackets(const BracketTree& tree, const Bracket
   return kept;
 }
 
+// Each bracket of `gold` takes the first one of `test` that is equivalent and still free. In EVALB
+// that is a search through all of them, which deep trees make slow: here by span and label.
 int count_matches(const std::vector<TreeBracket>& gold, const std::vector<TreeBracket>& test,
                   const BracketOptions& options) {
-  std::vector<bool> taken(test.size(), false);
+  using Key = std::tuple<int, int, std::string_view>;
+  const auto key = [&options](const TreeBracket& bracket, std::string_view label) {
+    return Key(bracket.start, bracket.end, options.labeled ? label : std::string_view());
+  };
+  std::map<Key, std::deque<size_t>> free;
+  for (size_t t = 0; t < test.size(); ++t) free[key(test[t], test[t].label)].push_back(t);
+
   int matches = 0;
   for (const TreeBracket& wanted : gold) {
-    for (size_t t = 0; t < test.size(); ++t) {
-      const bool same_words = wanted.start == test[t].start && wanted.end == test[t].end;
-      if (taken[t] || !same_words) continue;
-      if (options.labeled && !equivalent(wanted.label, test[t].label, options.eq_label)) continue;
-      taken[t] = true;
-      ++matches;
-      break;
+    std::deque<size_t>* first = nullptr;
+    const auto consider = [&](std::string_view label) {
+      const auto found = free.find(key(wanted, label));
+      if (found == free.end() || found->second.empty()) return;
+      if (!first || found->second.front() < first->front()) first = &found->second;
+    };
+    consider(wanted.label);
+    for (const auto& [a, b] : options.eq_label) {
+      if (wanted.label == a) consider(b);
+      if (wanted.label == b) consider(a);
     }
+    if (!first) continue;
+    first->pop_front();
+    ++matches;
   }
   return matches;
 }
 
-// Brackets of `test` that cut through one of `gold`.
+// Brackets of `test` that cut through one of `gold`. Those over the same words do so together.
 int count_crossing(const std::vector<TreeBracket>& gold, const std::vector<TreeBracket>& test) {
-  return static_cast<int>(std::count_if(test.begin(), test.end(), [&](const TreeBracket& t) {
-    return std::any_of(gold.begin(), gold.end(), [&t](const TreeBracket& g) {
-      return (g.start < t.start && g.end > t.start && g.end < t.end) ||
-             (g.start > t.start && g.start < t.end && g.end > t.end);
+  using Span = std::pair<int, int>;
+  std::set<Span> gold_spans;
+  std::map<Span, int> test_spans;
+  for (const TreeBracket& g : gold) gold_spans.emplace(g.start, g.end);
+  for (const TreeBracket& t : test) ++test_spans[{t.start, t.end}];
+  int crossing = 0;
+  for (const auto& [t, count] : test_spans) {
+    const bool crosses = std::any_of(gold_spans.begin(), gold_spans.end(), [&t = t](const Span& g) {
+      return (g.first < t.first && g.second > t.first && g.second < t.second) ||
+             (g.first > t.first && g.first < t.second && g.second > t.second);
     });
-  }));
+    if (crosses) crossing += count;
+  }
+  return crossing;
 }
 
 // Why the two trees cannot be compared; empty when they can.

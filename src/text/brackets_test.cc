@@ -43,6 +43,24 @@ TEST(Brackets, OneBracketMatchesOnce) {
   EXPECT_EQ(score.all.gold, 3);
 }
 
+TEST(Brackets, EquivalentLabelsMatchInOrder) {
+  const BracketOptions options{.eq_label = {{"A", "B"}, {"B", "C"}}};
+  // The gold A takes the first of B and A; a gold C may have what is left of B.
+  EXPECT_EQ(brackets({"(S (A (C (P x))))"}, {"(S (B (A (P x))))"}, options).all.matched, 2);
+  EXPECT_EQ(brackets({"(S (C (A (P x))))"}, {"(S (B (A (P x))))"}, options).all.matched, 3);
+}
+
+TEST(Brackets, DeepTreesTakeNoLongerThanWideOnes) {
+  const int depth = 20000;  // EVALB's own search would compare 400 million pairs
+  std::string tree = "(P x)";
+  std::string open, close;
+  for (int i = 0; i < depth; ++i) open += i % 2 ? "(A " : "(B ", close += ")";
+  tree = open + tree + close;
+  const BracketScore score = brackets({tree}, {tree});
+  EXPECT_EQ(score.all.matched, depth);
+  EXPECT_EQ(score.all.crossing, 0);
+}
+
 TEST(Brackets, NothingInCommonIsZero) {
   const BracketScore score = brackets({"(A (P x) (Q y))"}, {"(B (P x) (Q y))"});
   EXPECT_EQ(score.all.f1, 0);
