@@ -68,6 +68,7 @@ class Parameters {
   std::span<float> all_values() { return values_; }
   std::span<const float> all_values() const { return values_; }
   std::span<float> all_gradients() { return gradients_; }
+  std::span<WeightGradient> gradients() { return slots_; }  // one for each of specs()
   int64_t count() const { return static_cast<int64_t>(values_.size()); }
 
  private:

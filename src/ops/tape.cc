@@ -93,7 +93,7 @@ void Tape::pass(Ctx& ctx, Gradient& out, Gradient& input) {
   });
 }
 
-void Tape::backward(Ctx& ctx) {
+void Tape::backward(Ctx& ctx, const std::function<void()>& after_each) {
   const struct ClearAtEnd {
     Tape& tape;
     ~ClearAtEnd() { tape.clear(); }
@@ -105,6 +105,7 @@ void Tape::backward(Ctx& ctx) {
     if (node.out && !node.out->whole && node.out->buffer >= 0) {
       give_buffer(std::exchange(node.out->buffer, -1));
     }
+    if (after_each) after_each();
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -77,8 +78,9 @@ class Tape {
                       [](void* saved, Ctx& ctx) { static_cast<Record*>(saved)->backward(ctx); }});
   }
 
-  // Runs all records in reverse order and then forgets them, also when one throws.
-  void backward(Ctx& ctx);
+  // Runs all records in reverse order and then forgets them, also when one throws. `after_each`,
+  // where given, is called after each record.
+  void backward(Ctx& ctx, const std::function<void()>& after_each = {});
   // Forgets everything. The arena may be rewound after this, and not before; so also call it when
   // a forward has thrown. (A tape that finds its arena rewound under it throws `internal`.)
   void clear();

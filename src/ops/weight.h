@@ -11,6 +11,9 @@ namespace heed {
 struct WeightGradient {
   Mat value;
   bool written = false;
+  // How often backwards have asked for it: in measuring runs, and in real ones. Whoever sets both
+  // to zero before a measuring run and the real one after it can tell when it is final.
+  int planned = 0, arrived = 0;
 };
 
 struct Weight {

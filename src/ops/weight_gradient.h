@@ -12,7 +12,12 @@ namespace heed {
 // contributes nothing.
 inline GradientTarget gradient_target(const Ctx& ctx, const Weight& weight) {
   const bool written = weight.gradient->written;
-  if (!ctx.measuring()) weight.gradient->written = true;
+  if (ctx.measuring()) {
+    ++weight.gradient->planned;
+  } else {
+    weight.gradient->written = true;
+    ++weight.gradient->arrived;
+  }
   return {weight.gradient->value, written};
 }
 
