@@ -23,6 +23,9 @@ target_link_libraries(heed_package PRIVATE DNNL::dnnl hwy::hwy OpenMP::OpenMP_CX
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
 install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET heed_mpi)
+  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS heed_package EXPORT heed-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Heed's own measurements are the command's business.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -62,13 +62,17 @@ struct TrainOptions {
   std::function<void(std::string_view)> note{};  // one line about what is going on
   const std::atomic<bool>* stop = nullptr;       // becomes true: save, and return
   Validator validator{};
+  // This process is one of several that mpirun has started: they share the batches of each step,
+  // and the first one writes. Throws unsupported where Heed was built without MPI.
+  bool mpi = false;
 };
 
 struct TrainResult {
   std::string folder;
-  int64_t steps = 0;      // done, in all
-  bool finished = false;  // false: stopped before the end
-  double seconds = 0;     // spent in steps, in all
+  int rank = 0, ranks = 1;  // of this process, among those that trained
+  int64_t steps = 0;        // done, in all
+  bool finished = false;    // false: stopped before the end
+  double seconds = 0;       // spent in steps, in all
   int64_t tokens = 0;
   double loss = 0;                           // of the last step
   std::map<std::string, double> validation;  // of the final model: "loss", "accuracy", …

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,8 @@ constexpr const char* kHelp =
     "interruption: nothing is wiped, and the result is the same bit for bit. Ctrl-C saves first;\n"
     "a second Ctrl-C exits at once.\n"
     "\n"
+    "mpirun -n 4 heed train … shares the work of each step among four processes.\n"
+    "\n"
     "Examples:\n"
     "  heed train recipes/shakespeare-char.toml --out runs/shakespeare\n"
     "  heed train recipes/multi30k-en-de.toml --set train.steps=100 --memory 2GB\n"
@@ -34,6 +37,7 @@ struct TrainFlags : CommonFlags {
   std::string recipe, out, memory;
   std::vector<std::string> set;
   bool print_config = false;
+  bool mpi = false;
   const CLI::Option* seed_option = nullptr;
 };
 
@@ -76,6 +80,15 @@ std::string general(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", value);
   return text;
+}
+
+// Whether mpirun has started this process as one of several, as Open MPI and MPICH tell it.
+bool one_of_several() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* size = std::getenv(name);
+    if (size && std::atoi(size) > 1) return true;
+  }
+  return false;
 }
 
 // A bar that is rewritten on a terminal; elsewhere a plain line now and then.
@@ -162,6 +175,7 @@ std::string to_json(const TrainResult& r) {
                                      {"seconds", r.seconds},
                                      {"tokens", r.tokens},
                                      {"loss", r.loss},
+                                     {"ranks", r.ranks},
                                      {"validation", r.validation},
                                      {"planned_bytes", r.planned_bytes},
                                      {"peak_rss_bytes", r.peak_rss_bytes}};
@@ -192,7 +206,9 @@ void run_train(const TrainFlags& flags, Output& out) {
   options.stop = &stop_requested;
   options.progress = [&](const TrainProgress& p) { display.step(p); };
   options.note = [&](std::string_view text) { display.note(text); };
+  options.mpi = flags.mpi || one_of_several();
   const TrainResult result = train(options);
+  if (result.rank > 0) return;  // the first speaks for all
   out.write(flags.json ? to_json(result) : to_text(result));
 }
 
@@ -207,6 +223,8 @@ void add_train(Program& program) {
   add_text(train, "--memory", flags->memory, "SIZE", "the most memory to use, such as 4GB");
   add_switch(train, "--print-config", flags->print_config,
              "show every value and where it came from, and stop");
+  add_switch(train, "--mpi", flags->mpi,
+             "one of several processes, however they were started (mpirun's are noticed)");
   add_common_flags(train, *flags);
   flags->seed_option = train.get_option("--seed");
   train.footer(kHelp);

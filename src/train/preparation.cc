@@ -300,7 +300,7 @@ void write_label_names(const std::string& folder, const std::vector<std::string>
 }
 
 Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
-                    const std::function<void(std::string_view)>& note) {
+                    const std::function<void(std::string_view)>& note, RankPlace place) {
   make_folder(out);
   Preparation p;
   std::vector<CorpusOptions> corpora = corpora_of(recipe);
@@ -330,6 +330,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   options.temperature = recipe.data.temperature;
   options.cache_folder = recipe.data.cache.empty() ? out + "/data" : recipe.data.cache;
   options.threads = threads;
+  options.rank = place.rank, options.ranks = place.ranks;
   make_folder(options.cache_folder);
   if (options.objective.decoder_start_id < 0) {
     options.objective.decoder_start_id = p.config.decoder_start_id;
@@ -349,6 +350,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
     corpus.files = p.validation_files;
     held_out.corpora = {corpus};
     held_out.shuffle = false;
+    held_out.rank = 0, held_out.ranks = 1;  // the trainer deals these out itself
     held_out.objective.random_blocks = false;
     held_out.labels = p.training->labels();
     p.validation = std::make_unique<BatchStream>(held_out, p.tokenizer);

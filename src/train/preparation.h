@@ -46,8 +46,13 @@ struct Preparation {
   StreamOptions stream_options;  // of `training`, to make it anew with another budget
 };
 
+// Which of a step's batches are ours.
+struct RankPlace {
+  int rank = 0, ranks = 1;
+};
+
 // Reads and, where OUT does not have it yet, learns and tokenises. `note` gets a line for each.
 Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
-                    const std::function<void(std::string_view)>& note);
+                    const std::function<void(std::string_view)>& note, RankPlace place = {});
 
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heed/error.h"
+#include "train/gradient_exchange.h"
 
 namespace heed {
 namespace {
@@ -279,9 +280,11 @@ void StepRunner::reserve(size_t bytes) {
 }
 
 StepLoss StepRunner::train(const TrainingBatch& batch, const LabelCounts& counts,
-                           const Place& place) {
+                           const Place& place, GradientExchange* exchange) {
   HEED_CHECK(place.part >= 0 && place.part < kMostParts, "too many batches in one step");
+  for (WeightGradient& slot : o_.network.parameters().gradients()) slot.planned = 0;
   reserve(training_bytes(batch));
+  if (exchange) exchange->begin();
   const View v = view(batch);
   Ctx ctx{o_.pool,
           arena_,
@@ -295,7 +298,7 @@ StepLoss StepRunner::train(const TrainingBatch& batch, const LabelCounts& counts
     const Clock::time_point start = Clock::now();
     loss = forward(ctx, batch, v, counts);
     times_.forward_seconds = seconds_since(start);
-    tape_.backward(ctx);
+    tape_.backward(ctx, exchange ? [=] { exchange->advance(); } : std::function<void()>{});
     times_.backward_seconds = seconds_since(start) - times_.forward_seconds;
   } catch (...) {
     tape_.clear();

@@ -22,6 +22,8 @@
 
 namespace heed {
 
+class GradientExchange;
+
 struct LossOptions {
   float label_smoothing = 0;
   // With a teacher (Sanh et al. 2019, DistilBERT): the weights of the losses, and how soft its
@@ -45,6 +47,7 @@ struct LabelCounts {
 LabelCounts count_labels(const TrainingBatch& batch);
 
 enum class LossKind { labels, classes, scores, next_sentence, soft_targets, cosine };
+inline constexpr size_t kLossKinds = 6;
 std::string_view name(LossKind kind);
 
 struct LossPart {
@@ -99,8 +102,10 @@ class StepRunner {
     int part = 0;  // of the batches whose gradients make one step
   };
 
-  // Adds to the gradients. `counts` are those of the whole step.
-  StepLoss train(const TrainingBatch& batch, const LabelCounts& counts, const Place& place);
+  // Adds to the gradients. `counts` are those of the whole step. With an `exchange`, which begins
+  // here, gradients go out to the other ranks as soon as they are final; finish it before use.
+  StepLoss train(const TrainingBatch& batch, const LabelCounts& counts, const Place& place,
+                 GradientExchange* exchange = nullptr);
   Evaluation evaluate(const TrainingBatch& batch);
 
   // Bytes of activations that the two need, without running anything.

@@ -3,13 +3,17 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "heed/error.h"
 #include "train/memory_plan.h"
 #include "train/preparation.h"
+#include "train/ranks.h"
 #include "train/trainer.h"
 
 namespace heed {
@@ -38,6 +42,9 @@ int64_t current_rss_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+// How long the other ranks leave it to the first one to report an error.
+constexpr std::chrono::seconds kFirstReports{2};
+
 // How many steps `epochs` passes over the corpus are.
 int64_t steps_of(BatchStream& stream, double epochs, int accumulate) {
   Cursor cursor;
@@ -65,24 +72,70 @@ std::string megabytes(int64_t bytes) { return std::to_string(bytes / 1'000'000) 
 // One training from its recipe to its end.
 class Training {
  public:
-  explicit Training(const TrainOptions& options)
-      : options_(options), recipe_(recipe_of(options)), pool_(options.threads) {}
+  Training(const TrainOptions& options, Ranks& ranks)
+      : options_(options), recipe_(recipe_of(options)), pool_(options.threads), ranks_(ranks) {}
 
   TrainResult run() {
-    data_ = prepare(recipe_, recipe_.train.out, options_.threads,
-                    [this](std::string_view text) { note(text); });
+    share_batches();
+    prepare_data();
     make_networks();
     if (options_.memory_bytes > 0) fit_memory();
     if (recipe_.train.steps == 0) {
       recipe_.train.steps =
-          steps_of(*data_.training, recipe_.train.epochs, recipe_.train.accumulate);
+          steps_of(*data_.training, recipe_.train.epochs, recipe_.train.accumulate / ranks_.size());
     }
     return Trainer(trainer_options()).run();
   }
 
  private:
   void note(std::string_view text) const {
-    if (options_.note) options_.note(text);
+    if (options_.note && ranks_.first()) options_.note(text);
+  }
+
+  // The first rank alone learns the tokenizer and tokenises; the others then find it done.
+  void prepare_data() {
+    const auto read = [this] {
+      data_ = prepare(recipe_, recipe_.train.out, options_.threads,
+                      [this](std::string_view text) { note(text); },
+                      {.rank = ranks_.rank(), .ranks = ranks_.size()});
+    };
+    if (ranks_.first()) read();
+    ranks_.barrier();
+    if (!ranks_.first()) read();
+    check_same_data();
+  }
+
+  // A folder that only one machine sees, or a file that differs, would teach nonsense.
+  void check_same_data() const {
+    const std::array mine{data_.training->examples(), data_.training->corpus_tokens(),
+                          int64_t{data_.tokenizer->vocabulary_size()}};
+    bool same = true;
+    for (const int64_t number : mine) same = ranks_.broadcast(number) == number && same;
+    if (same) return;
+    throw Error(ErrorCode::invalid_argument,
+                "this machine's training data or tokenizer is another than the first rank's",
+                "put the data and --out into a folder that all machines share");
+  }
+
+  // A recipe says what a step is; ranks only share its batches. Where these are too few, they are
+  // made smaller.
+  void share_batches() {
+    const int ranks = ranks_.size(), before = recipe_.train.accumulate;
+    if (before % ranks == 0) return;
+    const int parts = (before + ranks - 1) / ranks * ranks;
+    const auto smaller = [&](int64_t whole) {
+      return std::max<int64_t>(1, (whole * before + parts - 1) / parts);
+    };
+    recipe_.data.batch_tokens = smaller(recipe_.data.batch_tokens);
+    if (recipe_.data.batch_sentences > 0) {
+      recipe_.data.batch_sentences = smaller(recipe_.data.batch_sentences);
+    }
+    recipe_.train.accumulate = parts;
+    for (const char* key : {"data.batch_tokens", "data.batch_sentences", "train.accumulate"}) {
+      recipe_.origins[key] = "mpirun";
+    }
+    note("ranks: " + std::to_string(ranks) + ", so a step is " + std::to_string(parts) +
+         " batches of " + std::to_string(recipe_.data.batch_tokens) + " tokens");
   }
 
   void make_networks() {
@@ -117,7 +170,7 @@ class Training {
                        .pool = pool_,
                        .teacher = teacher(),
                        .loss = recipe_.objective.loss});
-    const MemoryPlan plan =
+    MemoryPlan plan =
         plan_memory(runner, data_.config,
                     {.limit_bytes = options_.memory_bytes,
                      .wanted_tokens = recipe_.data.batch_tokens,
@@ -125,6 +178,7 @@ class Training {
                      .teacher_bytes = teacher_bytes,
                      .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
                      .running_average = recipe_.optimizer.ema_decay > 0});
+    plan.batch_tokens = ranks_.broadcast(plan.batch_tokens);
     if (plan.batch_tokens < recipe_.data.batch_tokens) shrink_batches(plan.batch_tokens);
     note("plan for " + megabytes(options_.memory_bytes) + ": " + megabytes(plan.weight_bytes) +
          " for the weights and their slots, " + megabytes(plan.activation_bytes) +
@@ -134,7 +188,9 @@ class Training {
 
   void shrink_batches(int64_t tokens) {
     const double wanted = static_cast<double>(recipe_.data.batch_tokens) * recipe_.train.accumulate;
-    recipe_.train.accumulate = static_cast<int>(std::ceil(wanted / static_cast<double>(tokens)));
+    const int ranks = ranks_.size();
+    recipe_.train.accumulate =
+        static_cast<int>(std::ceil(wanted / static_cast<double>(tokens) / ranks)) * ranks;
     recipe_.data.batch_tokens = tokens;
     recipe_.origins["data.batch_tokens"] = recipe_.origins["train.accumulate"] = "--memory";
     data_.stream_options.batch_tokens = tokens;
@@ -180,19 +236,39 @@ class Training {
             .validator = options_.validator,
             .progress = options_.progress,
             .note = options_.note,
-            .stop = options_.stop};
+            .stop = options_.stop,
+            .ranks = &ranks_};
   }
 
   const TrainOptions& options_;
   Recipe recipe_;
   ThreadPool pool_;
+  Ranks& ranks_;
   Preparation data_;
   std::optional<Network> network_, teacher_;
 };
 
 }  // namespace
 
-TrainResult train(const TrainOptions& options) { return Training(options).run(); }
+TrainResult train(const TrainOptions& options) {
+  if (!options.mpi) {
+    Ranks alone;
+    return Training(options, alone).run();
+  }
+  Ranks ranks(open_mpi());
+  try {
+    TrainResult result = Training(options, ranks).run();
+    ranks.barrier();
+    return result;
+  } catch (const Error& error) {
+    if (ranks.first()) throw;
+    // Most mistakes are found by all ranks at once. The first reports them, and its end is the end
+    // of all; only what it has not found either is left to report.
+    std::this_thread::sleep_for(kFirstReports);
+    throw Error(error.code(), "rank " + std::to_string(ranks.rank()) + ": " + error.what(),
+                error.hint());
+  }
+}
 
 std::vector<TrainSetting> train_settings(const TrainOptions& options) {
   return resolved_settings(recipe_of(options));

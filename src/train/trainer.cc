@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -50,6 +51,7 @@ int64_t peak_rss_bytes() {
 
 Trainer::Trainer(TrainerOptions options)
     : o_(std::move(options)),
+      ranks_(o_.ranks ? *o_.ranks : alone_),
       optimizer_(o_.network.parameters(), o_.optimizer),
       schedule_(
           [&] {
@@ -59,12 +61,14 @@ Trainer::Trainer(TrainerOptions options)
           }(),
           o_.optimizer.learning_rate, o_.network.config().width),
       runner_({.network = o_.network, .pool = o_.pool, .teacher = o_.teacher, .loss = o_.loss}),
+      exchange_(o_.network.parameters(), [this](std::span<float> part) { ranks_.begin_sum(part); }),
       checkpoints_(o_.folder + "/checkpoints") {
   HEED_CHECK(o_.train.steps > 0, "the number of steps is not known");
+  HEED_CHECK(o_.train.accumulate % ranks_.size() == 0, "batches that the ranks cannot share");
 }
 
 void Trainer::note(const std::string& text) const {
-  if (o_.note) o_.note(text);
+  if (o_.note && writes()) o_.note(text);
 }
 
 bool Trainer::done() const {
@@ -90,7 +94,31 @@ void Trainer::note_changed_settings(const std::string& saved) const {
   }
 }
 
+// What the first rank has is what all go on from. Also after a checkpoint: on machines of different
+// kinds the last bits of the weights drift apart, and a run that is resumed must not differ.
+void Trainer::share_weights() {
+  ranks_.broadcast(o_.network.parameters().all_values());
+  ranks_.broadcast(optimizer_.moment1());
+  ranks_.broadcast(optimizer_.moment2());
+  ranks_.broadcast(optimizer_.average());
+  optimizer_.set_steps(ranks_.broadcast(optimizer_.steps()));
+}
+
+void Trainer::share_state() {
+  if (ranks_.alone()) return;
+  std::string json = to_json(state_);
+  ranks_.broadcast(json);
+  if (!writes()) state_ = state_from_json(json, "the first rank");
+  saved_step_ = ranks_.broadcast(saved_step_);
+}
+
 void Trainer::resume() {
+  if (writes()) load_newest();
+  share_weights();
+  share_state();
+}
+
+void Trainer::load_newest() {
   std::error_code failed;
   std::filesystem::create_directories(o_.folder, failed);
   if (failed) {
@@ -131,7 +159,7 @@ void Trainer::rehearse() {
   if (validates()) {
     Cursor cursor;
     runner_.evaluate(o_.source.validation(cursor));
-    if (o_.validator && state_.step == 0) {
+    if (o_.validator && state_.step == 0 && writes()) {
       ValidationRequest request = o_.request;
       constexpr int64_t kFewSentences = 4;
       request.model = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
@@ -160,26 +188,78 @@ void Trainer::diverged(const std::string& what) const {
       "optimizer.clip_norm = 1");
 }
 
+// Means are taken over what all ranks have, so the sum of their gradients is the gradient.
+void Trainer::agree(LabelCounts& counts, int64_t& tokens) {
+  if (ranks_.alone()) return;
+  std::array numbers{static_cast<double>(counts.labels), static_cast<double>(counts.sequences),
+                     static_cast<double>(counts.rows), static_cast<double>(tokens),
+                     stop_requested() ? 1.0 : 0.0};
+  ranks_.sum(numbers);
+  counts.labels = static_cast<int64_t>(numbers[0]);
+  counts.sequences = static_cast<int64_t>(numbers[1]);
+  counts.rows = static_cast<int64_t>(numbers[2]);
+  tokens = static_cast<int64_t>(numbers[3]);
+  stop_agreed_ = numbers[4] > 0;
+}
+
+void Trainer::share_loss(StepLoss& loss) {
+  if (ranks_.alone()) return;
+  // Which losses there are is a batch's own business, and a rank may have had none.
+  struct Sums {
+    double sum, count, weight, ranks;
+  };
+  std::array<Sums, kLossKinds> all{};
+  for (const LossPart& part : loss.parts) {
+    all[static_cast<size_t>(part.kind)] = {part.sum, static_cast<double>(part.count), part.weight,
+                                           1};
+  }
+  ranks_.sum(std::span(&all[0].sum, sizeof all / sizeof(double)));
+  loss.parts.clear();
+  for (size_t kind = 0; kind < all.size(); ++kind) {
+    const Sums& s = all[kind];
+    if (s.ranks == 0) continue;
+    loss.parts.push_back(
+        {static_cast<LossKind>(kind), s.weight / s.ranks, s.sum, static_cast<int64_t>(s.count)});
+  }
+}
+
+void Trainer::share(Evaluation& e) {
+  share_loss(e.loss);
+  e.correct = ranks_.sum(e.correct), e.judged = ranks_.sum(e.judged);
+  for (double* number : {&e.n, &e.x, &e.y, &e.xx, &e.yy, &e.xy}) {
+    ranks_.sum(std::span(number, 1));
+  }
+}
+
 void Trainer::step() {
   const Clock::time_point start = Clock::now();
   Parameters& p = o_.network.parameters();
   std::vector<TrainingBatch> batches;
   LabelCounts counts;
   int64_t tokens = 0;
-  for (int part = 0; part < o_.train.accumulate; ++part) {
+  for (int part = ranks_.rank(); part < o_.train.accumulate; part += ranks_.size()) {
     batches.push_back(o_.source.next(state_.cursor));
     counts += count_labels(batches.back());
     tokens += batches.back().rows();
   }
+  agree(counts, tokens);
   ++state_.step;
   p.begin_step();
   StepLoss loss;
-  for (size_t part = 0; part < batches.size(); ++part) {
+  for (size_t i = 0; i < batches.size(); ++i) {
+    // Numbered as if one process had them all: dropout is the same.
+    const int part = static_cast<int>(i) * ranks_.size() + ranks_.rank();
+    const bool last = i + 1 == batches.size();
     loss +=
-        runner_.train(batches[part], counts,
-                      {.seed = state_.seed, .step = state_.step, .part = static_cast<int>(part)});
+        runner_.train(batches[i], counts, {.seed = state_.seed, .step = state_.step, .part = part},
+                      last && !ranks_.alone() ? &exchange_ : nullptr);
+  }
+  if (!ranks_.alone()) {
+    exchange_.finish();
+    ranks_.finish_sums();
   }
   p.finish_gradients();
+  share_loss(loss);
   const double norm = optimizer_.gradient_norm(o_.pool);
   last_loss_ = loss.loss();
   if (!std::isfinite(last_loss_)) diverged("the loss is " + number(last_loss_));
@@ -202,7 +282,7 @@ void Trainer::step() {
   const double step_rate = 1 / std::max(seconds, 1e-9);
   recent_rate_ =
       recent_rate_ == 0 ? step_rate : (1 - kRateShare) * recent_rate_ + kRateShare * step_rate;
-  if (o_.progress) {
+  if (o_.progress && writes()) {
     o_.progress(
         {.step = state_.step,
          .steps = o_.train.steps,
@@ -217,16 +297,23 @@ void Trainer::step() {
 }
 
 void Trainer::log_step(double learning_rate, double norm) {
-  log_->add({.kind = "train",
-             .step = state_.step,
-             .values = {{"loss", state_.interval_loss / static_cast<double>(state_.interval_steps)},
-                        {"learning_rate", learning_rate},
-                        {"gradient_norm", norm},
-                        {"tokens", static_cast<double>(state_.tokens)},
-                        {"epoch", static_cast<double>(state_.cursor.epoch)},
-                        {"seconds", state_.seconds},
-                        {"tokens_per_second", static_cast<double>(interval_tokens_) /
-                                                  std::max(interval_seconds_, 1e-9)}}});
+  LogRecord record{
+      .kind = "train",
+      .step = state_.step,
+      .values = {{"loss", state_.interval_loss / static_cast<double>(state_.interval_steps)},
+                 {"learning_rate", learning_rate},
+                 {"gradient_norm", norm},
+                 {"tokens", static_cast<double>(state_.tokens)},
+                 {"epoch", static_cast<double>(state_.cursor.epoch)},
+                 {"seconds", state_.seconds},
+                 {"tokens_per_second",
+                  static_cast<double>(interval_tokens_) / std::max(interval_seconds_, 1e-9)}}};
+  if (!ranks_.alone()) {  // the share of the time that the exchange could not hide
+    const double waiting = ranks_.waiting_seconds() - interval_waiting_;
+    record.values.emplace_back("waiting", waiting / std::max(interval_seconds_, 1e-9));
+    interval_waiting_ = ranks_.waiting_seconds();
+  }
+  if (log_) log_->add(record);
   state_.interval_loss = 0, state_.interval_steps = 0;
   interval_tokens_ = 0, interval_seconds_ = 0;
 }
@@ -236,8 +323,10 @@ std::map<std::string, double> Trainer::evaluate() {
   Cursor cursor;
   for (int64_t n = 0; cursor.epoch == 0 && (o_.validate.batches == 0 || n < o_.validate.batches);
        ++n) {
-    total += runner_.evaluate(o_.source.validation(cursor));
+    const TrainingBatch batch = o_.source.validation(cursor);
+    if (n % ranks_.size() == ranks_.rank()) total += runner_.evaluate(batch);
   }
+  share(total);
   std::map<std::string, double> values{{"loss", total.loss.loss()}};
   for (const LossPart& part : total.loss.parts) {
     if (part.kind != LossKind::labels) continue;
@@ -251,6 +340,7 @@ std::map<std::string, double> Trainer::evaluate() {
 void Trainer::judge(const std::string& model_folder) {
   LogRecord record{.kind = "validate", .step = state_.step};
   std::map<std::string, double> values = evaluate();
+  if (!writes()) return;  // the first rank will tell
   if (o_.validator) {
     ValidationRequest request = o_.request;
     request.model = model_folder;
@@ -291,13 +381,20 @@ void Trainer::save(bool validating) {
   if (optimizer_.has_average()) optimizer_.swap_average();
   state_.metric.reset();
   try {
-    const std::string folder = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
+    std::string folder;
+    if (writes()) folder = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
     if (validating) judge(folder);
   } catch (...) {
     if (optimizer_.has_average()) optimizer_.swap_average();
     throw;
   }
   if (optimizer_.has_average()) optimizer_.swap_average();
+  if (writes()) commit();
+  share_weights();
+  share_state();
+}
+
+void Trainer::commit() {
   state_.settings = settings_json();
   checkpoints_.commit(o_.network, optimizer_, state_);
   saved_step_ = state_.step;
@@ -310,8 +407,8 @@ void Trainer::save(bool validating) {
   write_report();
 }
 
-// The model that is left in OUT: an average, the best, or the last.
-void Trainer::finish() {
+// The model that is left in OUT: an average, the best, or the last. Returns of which steps.
+std::vector<int64_t> Trainer::write_final_model() {
   std::vector<Checkpoint> chosen = checkpoints_.list();
   const std::vector<Checkpoint> all = chosen;
   const auto count =
@@ -324,19 +421,27 @@ void Trainer::finish() {
     chosen = Checkpoints::best(chosen, count, lower);
     if (chosen.empty()) chosen = {all.back()};
   }
-  runner_.release_memory();  // the checkpoints come in its place
   load_average(chosen, o_.network.parameters());
-  std::string steps;
-  for (const Checkpoint& c : chosen) {
-    steps += (steps.empty() ? "" : ", ") + std::to_string(c.state.step);
-  }
   o_.network.save(o_.folder);
   if (o_.save_beside_model) o_.save_beside_model(o_.folder);
+  std::vector<int64_t> steps;
+  for (const Checkpoint& c : chosen) steps.push_back(c.state.step);
+  return steps;
+}
+
+void Trainer::finish() {
+  runner_.release_memory();  // the checkpoints come in its place
+  std::vector<int64_t> chosen;
+  if (writes()) chosen = write_final_model();
+  ranks_.broadcast(o_.network.parameters().all_values());
+  std::string steps;
+  for (const int64_t step : chosen) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
   LogRecord record{.kind = "end", .step = state_.step, .text = "steps " + steps};
   if (validates()) {
     result_.validation = evaluate();
     for (const auto& [key, value] : result_.validation) record.values.emplace_back(key, value);
   }
+  if (!writes()) return;
   record.values.emplace_back("peak_rss_bytes", static_cast<double>(peak_rss_bytes()));
   log_->add(record);
   std::string text =
@@ -361,7 +466,7 @@ void Trainer::write_report() {
 TrainResult Trainer::run() {
   resume();
   if (!done()) rehearse();
-  while (!done() && !stop_requested()) {
+  while (!done() && !stopping()) {
     step();
     const bool last = state_.step >= o_.train.steps;
     const bool validating = validates() && (last || state_.step % o_.validate.every == 0);
@@ -379,9 +484,10 @@ TrainResult Trainer::run() {
            ": stopping early");
     }
     finish();
-    write_report();
+    if (writes()) write_report();
   }
   result_.folder = o_.folder;
+  result_.rank = ranks_.rank(), result_.ranks = ranks_.size();
   result_.steps = state_.step;
   result_.seconds = state_.seconds;
   result_.tokens = state_.tokens;

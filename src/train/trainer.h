@@ -6,6 +6,9 @@
 // It knows nothing of recipes, tokenizers and corpora: it asks a BatchSource for batches by cursor
 // and writes into a folder. Everything that a step depends on is in the weights, the optimizer's
 // slots and the TrainingState, which is why a training that was killed goes on with the same bits.
+//
+// Several ranks (ranks.h) share the batches of each step, and validation's; all of them update
+// their own copy of the weights by the sum of their gradients. Only the first one writes.
 #pragma once
 
 #include <functional>
@@ -16,6 +19,8 @@
 #include "data/stream.h"
 #include "heed/train.h"
 #include "train/checkpoint.h"
+#include "train/gradient_exchange.h"
+#include "train/ranks.h"
 #include "train/recipe.h"
 #include "train/schedule.h"
 #include "train/step.h"
@@ -23,7 +28,8 @@
 
 namespace heed {
 
-// Where batches come from. What next() gives depends on the cursor alone.
+// Where batches come from. What next() gives depends on the cursor alone. With several ranks it
+// gives this rank's, and moves the cursor past those of all; validation() gives every rank all.
 struct BatchSource {
   std::function<TrainingBatch(Cursor&)> next;
   std::function<TrainingBatch()> largest{};            // what memory must suffice for; optional
@@ -35,7 +41,7 @@ struct TrainerOptions {
   ThreadPool& pool;
   BatchSource source;
   std::string folder;  // OUT
-  TrainSection train;  // steps must be known
+  TrainSection train;  // steps must be known; accumulate is of all ranks together
   ValidateSection validate{};
   LossOptions loss{};
   OptimizerOptions optimizer{};
@@ -48,6 +54,7 @@ struct TrainerOptions {
   std::function<void(const TrainProgress&)> progress{};
   std::function<void(std::string_view)> note{};
   const std::atomic<bool>* stop = nullptr;
+  Ranks* ranks = nullptr;  // null: this process alone
 };
 
 // Whether a smaller value of a metric is the better one.
@@ -62,9 +69,19 @@ class Trainer {
  private:
   void note(const std::string& text) const;
   bool stop_requested() const { return o_.stop && o_.stop->load(); }
+  // All ranks stop at the same step, so they have to agree.
+  bool stopping() const { return ranks_.alone() ? stop_requested() : stop_agreed_; }
+  bool writes() const { return ranks_.first(); }
   bool validates() const { return static_cast<bool>(o_.source.validation); }
   bool done() const;
   void resume();
+  void load_newest();
+  void share_weights();
+  void share_state();
+  // Counts and tokens of the batches that all ranks have for this step.
+  void agree(LabelCounts& counts, int64_t& tokens);
+  void share_loss(StepLoss& loss);
+  void share(Evaluation& evaluation);
   void note_changed_settings(const std::string& saved) const;
   void rehearse();
   void step();
@@ -73,15 +90,20 @@ class Trainer {
   void save(bool validating);
   std::map<std::string, double> evaluate();
   void judge(const std::string& model_folder);
+  void commit();
+  std::vector<int64_t> write_final_model();
   void finish();
   void write_report();
   std::string settings_json() const;
   [[noreturn]] void diverged(const std::string& what) const;
 
   TrainerOptions o_;
+  Ranks alone_;  // what ranks_ is when none are given
+  Ranks& ranks_;
   Optimizer optimizer_;
   Schedule schedule_;
   StepRunner runner_;
+  GradientExchange exchange_;
   Checkpoints checkpoints_;
   std::unique_ptr<TrainingLog> log_;
   TrainingState state_;
@@ -89,7 +111,8 @@ class Trainer {
   int64_t largest_activations_ = 0;  // bytes
   double last_loss_ = 0, recent_rate_ = 0;
   int64_t interval_tokens_ = 0;  // since this process began its interval: speed only
-  double interval_seconds_ = 0;
+  double interval_seconds_ = 0, interval_waiting_ = 0;
+  bool stop_agreed_ = false;
   TrainResult result_;
 };
 
