@@ -20,6 +20,7 @@ TEST(BenchTrain, MeasuresAStepAndItsParts) {
   EXPECT_GT(bench.forward_ms, 0);
   EXPECT_GT(bench.backward_ms, 0);
   EXPECT_GT(bench.update_ms, 0);
+  EXPECT_GT(bench.cpu_ms, 0);
   EXPECT_NEAR(bench.step_ms, bench.forward_ms + bench.backward_ms + bench.update_ms, 1e-9);
   EXPECT_NEAR(bench.tokens_per_second, 30e3 / bench.step_ms, 1e-6 * bench.tokens_per_second);
   EXPECT_GT(bench.fraction_of_limit, 0);

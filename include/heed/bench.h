@@ -83,6 +83,7 @@ struct TrainBenchOptions {
 
 struct TrainBench : PresetBench {  // tokens: both sides'
   double step_ms = 0, forward_ms = 0, backward_ms = 0, update_ms = 0;
+  double cpu_ms = 0;          // the least CPU time of a step, of all threads together
   int64_t planned_bytes = 0;  // weights, gradients, slots and activations
 };
 TrainBench bench_train(const TrainBenchOptions& options);

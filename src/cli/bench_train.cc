@@ -39,6 +39,7 @@ std::string to_json(const TrainBench& b) {
                          {"forward_ms", b.forward_ms},
                          {"backward_ms", b.backward_ms},
                          {"update_ms", b.update_ms},
+                         {"cpu_ms", b.cpu_ms},
                          {"planned_bytes", b.planned_bytes}})
              .dump(2) +
          "\n";
