@@ -21,6 +21,7 @@ constexpr const char* kTrainHelp =
     "Types:\n"
     "  bpe, unigram  SentencePiece: spiece.model, with <pad> 0, </s> 1, <unk> 2 as T5 has them\n"
     "  byte-bpe      GPT-2's: any bytes; tokenizer.json, vocab.json, merges.txt\n"
+    "  roberta       the same with RoBERTa's <s>, <pad>, </s>, <unk>, <mask>\n"
     "  wordpiece     BERT's: tokenizer.json, vocab.txt\n"
     "  char          every character of the text, at most --vocab of them\n"
     "  byte          ByT5's: needs no text\n"
@@ -246,7 +247,7 @@ void add_train(Program& program, CLI::App& parent) {
   CLI::App& train = program.add_command(parent, "train", "Make a tokenizer from text");
   const auto flags = std::make_shared<TrainFlags>();
   add_text(train, "--type", flags->training.type, "TYPE",
-           "bpe, unigram, byte-bpe, wordpiece, char or byte");
+           "bpe, unigram, byte-bpe, roberta, wordpiece, char or byte");
   add_number(train, "--vocab", flags->vocabulary, {.min = 1, .max = 4'000'000},
              "tokens in the vocabulary, special ones too");
   add_switch(train, "--lowercase", flags->training.lowercase, "read text in lower case");

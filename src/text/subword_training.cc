@@ -142,8 +142,15 @@ std::string lowered(std::string_view text) {
   return lower;
 }
 
+// What differs between those that cut texts into bytes and merge them.
+struct ByteLevelFamily {
+  std::vector<std::string> own;  // special tokens, the first ids
+  Json config;                   // tokenizer_config.json, but for what all have
+  Json post_processor;           // null: nothing around a text
+};
+
 Json byte_bpe_json(const std::vector<std::string>& names, size_t specials, const Json& merges,
-                   bool lowercase) {
+                   const Json& post_processor, bool lowercase) {
   const Json byte_level = {{"type", "ByteLevel"},
                            {"add_prefix_space", false},
                            {"trim_offsets", true},
@@ -154,7 +161,7 @@ Json byte_bpe_json(const std::vector<std::string>& names, size_t specials, const
           {"added_tokens", special_token_list(names, specials)},
           {"normalizer", lowercase ? Json{{"type", "Lowercase"}} : Json(nullptr)},
           {"pre_tokenizer", byte_level},
-          {"post_processor", byte_level},
+          {"post_processor", post_processor.is_null() ? byte_level : post_processor},
           {"decoder", byte_level},
           {"model",
            {{"type", "BPE"},
@@ -241,11 +248,9 @@ Json bert_json(const std::vector<std::string>& names, size_t specials, const Jso
             {"vocab", vocabulary_of(names)}}}};
 }
 
-}  // namespace
-
-TokenizerPtr train_byte_bpe(const TokenizerTraining& training, TokenizerTrainingReport& report) {
-  const std::string end_of_text = "<|endoftext|>";
-  std::vector<std::string> names = names_of_specials({end_of_text}, training);
+TokenizerPtr train_byte_level(const TokenizerTraining& training, TokenizerTrainingReport& report,
+                              const ByteLevelFamily& family) {
+  std::vector<std::string> names = names_of_specials(family.own, training);
   const size_t specials = names.size();
   // The alphabet in the order of its characters' numbers, as Hugging Face's trainer has it.
   std::vector<std::pair<char32_t, size_t>> order;
@@ -289,16 +294,47 @@ TokenizerPtr train_byte_bpe(const TokenizerTraining& training, TokenizerTraining
     merge_list.push_back(line);
     merges_text += line + "\n";
   }
-  Json config = {{"tokenizer_class", "GPT2Tokenizer"}, {"bos_token", end_of_text},
-                 {"eos_token", end_of_text},           {"unk_token", end_of_text},
-                 {"add_prefix_space", false},          {"clean_up_tokenization_spaces", false},
-                 {"model_max_length", kNoMaxLength}};
+  Json config = family.config;
+  config.update({{"add_prefix_space", false},
+                 {"clean_up_tokenization_spaces", false},
+                 {"model_max_length", kNoMaxLength}});
   if (!training.special_tokens.empty()) {
     config["additional_special_tokens"] = training.special_tokens;
   }
   return make_trained(
-      byte_bpe_json(names, specials, merge_list, training.lowercase), config,
+      byte_bpe_json(names, specials, merge_list, family.post_processor, training.lowercase), config,
       {{"vocab.json", vocabulary_of(names).dump() + "\n"}, {"merges.txt", std::move(merges_text)}});
+}
+
+}  // namespace
+
+TokenizerPtr train_byte_bpe(const TokenizerTraining& training, TokenizerTrainingReport& report) {
+  const std::string end_of_text = "<|endoftext|>";
+  return train_byte_level(training, report,
+                          {.own = {end_of_text},
+                           .config = {{"tokenizer_class", "GPT2Tokenizer"},
+                                      {"bos_token", end_of_text},
+                                      {"eos_token", end_of_text},
+                                      {"unk_token", end_of_text}},
+                           .post_processor = nullptr});
+}
+
+TokenizerPtr train_roberta(const TokenizerTraining& training, TokenizerTrainingReport& report) {
+  return train_byte_level(training, report,
+                          {.own = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"},
+                           .config = {{"tokenizer_class", "RobertaTokenizer"},
+                                      {"bos_token", "<s>"},
+                                      {"cls_token", "<s>"},
+                                      {"pad_token", "<pad>"},
+                                      {"eos_token", "</s>"},
+                                      {"sep_token", "</s>"},
+                                      {"unk_token", "<unk>"},
+                                      {"mask_token", "<mask>"}},
+                           .post_processor = {{"type", "RobertaProcessing"},
+                                              {"cls", {"<s>", 0}},
+                                              {"sep", {"</s>", 2}},
+                                              {"trim_offsets", true},
+                                              {"add_prefix_space", false}}});
 }
 
 TokenizerPtr train_wordpiece(const TokenizerTraining& training, TokenizerTrainingReport& report) {

@@ -27,8 +27,9 @@ TokenizerPtr train_byte(const TokenizerTraining& training, TokenizerTrainingRepo
 }
 
 constexpr Trainer kTrainers[] = {
-    {"bpe", train_spiece},          {"unigram", train_spiece}, {"byte-bpe", train_byte_bpe},
-    {"wordpiece", train_wordpiece}, {"char", train_char},      {"byte", train_byte},
+    {"bpe", train_spiece},      {"unigram", train_spiece},      {"byte-bpe", train_byte_bpe},
+    {"roberta", train_roberta}, {"wordpiece", train_wordpiece}, {"char", train_char},
+    {"byte", train_byte},
 };
 
 void check_special_tokens(const std::vector<std::string>& tokens) {

@@ -86,6 +86,29 @@ TEST_F(TrainTokenizer, ByteLevelBpe) {
             trained->encode_ids("the king was"));
 }
 
+TEST_F(TrainTokenizer, Roberta) {
+  const TokenizerPtr trained = train_tokenizer(training("roberta", 300));
+  EXPECT_EQ(trained->vocabulary_size(), 300);
+  EXPECT_EQ(trained->special_ids().begin, 0);
+  EXPECT_EQ(trained->special_ids().pad, 1);
+  EXPECT_EQ(trained->special_ids().end, 2);
+  EXPECT_EQ(trained->special_ids().unknown, 3);
+  EXPECT_EQ(trained->special_ids().mask, 4);
+  EXPECT_EQ(trained->encode_ids("<mask>"), (Ids{0, 4, 2}));
+  const Ids king = trained->encode_ids("the king", {.special_tokens = false});
+  Ids pair{0};  // <s> A </s></s> B </s>, all of one type
+  pair.insert(pair.end(), king.begin(), king.end());
+  pair.insert(pair.end(), {2, 2});
+  pair.insert(pair.end(), king.begin(), king.end());
+  pair.push_back(2);
+  EXPECT_EQ(trained->encode_pair("the king", "the king").ids, pair);
+  EXPECT_EQ(trained->decode(trained->encode_ids("the king was")), "the king was");
+  expect_saved(*trained);
+  std::filesystem::remove(path("saved/tokenizer.json"));
+  EXPECT_EQ(load_tokenizer(path("saved"))->encode_ids("the king was"),
+            trained->encode_ids("the king was"));
+}
+
 TEST_F(TrainTokenizer, WordPiece) {
   TokenizerTraining settings = training("wordpiece", 80);
   settings.lowercase = true;
