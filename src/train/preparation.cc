@@ -11,6 +11,7 @@
 #include "heed/text_file.h"
 #include "model/json_values.h"
 #include "train/checkpoint.h"
+#include "train/tokenizer_text.h"
 
 namespace heed {
 namespace {
@@ -57,20 +58,25 @@ size_t character_end(std::string_view text, size_t size) {
 }
 
 TokenizerPtr trained_tokenizer(const Recipe& recipe, const std::vector<CorpusOptions>& corpora,
-                               int threads) {
+                               const std::string& out, int threads) {
   TokenizerTraining training;
   training.type = recipe.tokenizer.type.empty() ? "bpe" : recipe.tokenizer.type;
   training.vocabulary = recipe.tokenizer.vocabulary;
   training.files = in_folder(recipe.data.folder, recipe.tokenizer.files);
   training.lowercase = recipe.tokenizer.lowercase;
   training.special_tokens = recipe.tokenizer.special_tokens;
-  training.threads = threads;
-  if (training.files.empty()) {
-    for (const CorpusOptions& corpus : corpora) {
-      training.files.insert(training.files.end(), corpus.files.begin(), corpus.files.end());
-    }
+  for (int64_t i = 0; i < recipe.tokenizer.sentinels; ++i) {
+    training.special_tokens.push_back("<extra_id_" + std::to_string(i) + ">");
   }
-  return train_tokenizer(training);
+  training.threads = threads;
+  const std::string text = out + "/tokenizer.txt";
+  if (training.files.empty()) {
+    training.files = tokenizer_text(corpora, recipe.objective.options.kind, text);
+  }
+  TokenizerPtr tokenizer = train_tokenizer(training);
+  std::error_code not_written;
+  fs::remove(text, not_written);
+  return tokenizer;
 }
 
 // Learnt once: OUT/tokenizer is there whole, or not at all.
@@ -84,7 +90,7 @@ TokenizerPtr tokenizer_for(const Recipe& recipe, const std::vector<CorpusOptions
   if (recipe.tokenizer.type == "byte") return make_tokenizer("byte");
   const std::string folder = out + "/tokenizer", partial = folder + ".partial";
   if (fs::exists(folder)) return load_tokenizer(folder);
-  const TokenizerPtr tokenizer = trained_tokenizer(recipe, corpora, threads);
+  const TokenizerPtr tokenizer = trained_tokenizer(recipe, corpora, out, threads);
   std::error_code failed;
   fs::remove_all(partial, failed);
   make_folder(partial);

@@ -253,6 +253,7 @@ void check_values(const Recipe& r, Checks c) {
   c.at_least<int64_t>("data.batch_sentences", r.data.batch_sentences, 0);
   c.at_least<int64_t>("data.max_tokens", r.data.filters.max_tokens, 1);
   c.at_least<int64_t>("tokenizer.vocabulary", r.tokenizer.vocabulary, 1);
+  c.at_least<int64_t>("tokenizer.sentinels", r.tokenizer.sentinels, 0);
   c.at_least<int64_t>("schedule.warmup_steps", r.schedule.warmup_steps, 0);
   c.at_least<int64_t>("validate.every", r.validate.every, 1);
   c.at_least<int64_t>("validate.batches", r.validate.batches, 0);

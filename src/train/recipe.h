@@ -50,6 +50,7 @@ struct TokenizerSection {
   std::vector<std::string> files{};
   bool lowercase = false;
   std::vector<std::string> special_tokens{};
+  int64_t sentinels = 0;
 };
 
 struct ObjectiveSection {

@@ -70,11 +70,12 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
 
   const auto tokenizer = in("tokenizer");
   tokenizer("from", r.tokenizer.from, "a model folder or a tokenizer file; empty: trained");
-  tokenizer("type", r.tokenizer.type, "bpe, unigram, byte-bpe, wordpiece, char or byte");
+  tokenizer("type", r.tokenizer.type, "bpe, unigram, byte-bpe, roberta, wordpiece, char, byte");
   tokenizer("vocabulary", r.tokenizer.vocabulary, "how many pieces to learn");
   tokenizer("files", r.tokenizer.files, "what to learn them from; empty: the training files");
   tokenizer("lowercase", r.tokenizer.lowercase, "read all texts in lower case");
   tokenizer("special_tokens", r.tokenizer.special_tokens, "beyond the type's own");
+  tokenizer("sentinels", r.tokenizer.sentinels, "so many <extra_id_…>, for span_corruption");
 
   const auto objective = in("objective");
   describe_objective(r.objective.options, objective);
