@@ -1,5 +1,5 @@
-// The split patterns of GPT-2, Llama 3 and Qwen 2, matched by hand in one pass without backtracking:
-// most tokenizers have one of them. All others go to PCRE2.
+// The split patterns of GPT-2, Llama 3 and Qwen 2, matched by hand in one pass without
+// backtracking: most tokenizers have one of them. All others go to PCRE2.
 #pragma once
 
 #include <cstddef>
