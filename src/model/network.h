@@ -48,6 +48,8 @@ class Network {
   const Transformer& transformer() const { return *parts_->transformer; }
   // For training. References to transformer() from before are void.
   void add_gradients();
+  // See Transformer; after add_gradients().
+  void recompute_layers(bool on) { parts_->transformer->recompute_layers(on); }
 
  private:
   Network(HfConfig hf, Parameters parameters);

@@ -56,6 +56,11 @@ class Transformer {
   // Borrows both.
   Transformer(const ModelConfig& config, const Parameters& parameters);
 
+  // Training with less memory: a layer keeps its input alone, and its backward first runs it again
+  // (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). A third more work; every
+  // bit of loss and gradients is the same, for dropout depends on nothing that ran before.
+  void recompute_layers(bool on) { recompute_ = on; }
+
   // Hidden states of the encoder (encoder_only, encoder_decoder).  → [rows, width]
   Var encode(Ctx& ctx, const ModelInput& input, AttentionMaps* maps = nullptr) const;
   // Hidden states of the decoder (decoder_only; encoder_decoder with memory).  → [rows, width]
@@ -118,6 +123,7 @@ class Transformer {
     const KvView* cache = nullptr;
     AttentionMaps* maps = nullptr;
   };
+  struct LayerAgain;  // a record of the tape
 
   Linear linear_layer(const std::string& name) const;
   Norm norm_layer(const std::string& name) const;
@@ -129,6 +135,7 @@ class Transformer {
   Var run(Ctx& ctx, const Pass& pass) const;
   Var embed_tokens(Ctx& ctx, const Pass& pass) const;
   Var block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  Var forgetful_block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
   template <class Branch>
   Var residual(Ctx& ctx, Var x, const Sublayer& norms, const Branch& branch) const;
   Var self_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
@@ -145,6 +152,7 @@ class Transformer {
   std::vector<float> sinusoids_;
   Stack encoder_, decoder_;
   bool has_encoder_, has_decoder_;
+  bool recompute_ = false;
   KvLayout kv_layout_;
 };
 
