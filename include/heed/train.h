@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "heed/validate.h"
+
 namespace heed {
 
 // After every step.
@@ -32,25 +34,6 @@ struct TrainProgress {
   uint64_t epoch = 0;
 };
 
-// What real decoding says about a model: training itself knows only losses. The command hands in a
-// validator that runs the engine.
-struct ValidationRequest {
-  std::string model{};  // a model folder
-  std::string objective{};
-  std::vector<std::string> files{};  // as [validate] files, ready to open
-  std::string metric{};              // the recipe's
-  int beam = 4;
-  double length_penalty = 0.6;
-  int64_t max_sentences = 0;  // 0: all
-  int samples = 3;
-  int threads = 0;
-};
-struct ValidationScores {
-  std::map<std::string, double> metrics;  // "bleu": 31.4
-  std::vector<std::string> samples;       // what to show a reader
-};
-using Validator = std::function<ValidationScores(const ValidationRequest&)>;
-
 struct TrainOptions {
   std::string recipe;              // a TOML file
   std::vector<std::string> set{};  // "section.key=value", over the recipe
@@ -61,7 +44,7 @@ struct TrainOptions {
   std::function<void(const TrainProgress&)> progress{};
   std::function<void(std::string_view)> note{};  // one line about what is going on
   const std::atomic<bool>* stop = nullptr;       // becomes true: save, and return
-  Validator validator{};
+  Validator validator{};                         // decoding_validator(); none: losses only
   // This process is one of several that mpirun has started: they share the batches of each step,
   // and the first one writes. Throws unsupported where Heed was built without MPI.
   bool mpi = false;
@@ -78,6 +61,7 @@ struct TrainResult {
   std::map<std::string, double> validation;  // of the final model: "loss", "accuracy", …
   std::optional<double> best_metric;
   int64_t best_step = 0;
+  int64_t parameters = 0;
   int64_t planned_bytes = 0;   // of memory, before step 1
   int64_t peak_rss_bytes = 0;  // in truth
 };

@@ -1,20 +1,14 @@
 // heed train: a recipe in, a model folder out.
 #include "heed/train.h"
 
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
 #include "cli/program.h"
-#include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/training_display.h"
 #include "heed/error.h"
 
 namespace heed::cli {
@@ -41,47 +35,6 @@ struct TrainFlags : CommonFlags {
   const CLI::Option* seed_option = nullptr;
 };
 
-std::atomic<bool> stop_requested = false;
-
-// While it lives, the first Ctrl-C asks for a stop and the second one ends the process.
-class StopOnInterrupt {
- public:
-  StopOnInterrupt() {
-    stop_requested = false;
-    struct sigaction action {};
-    action.sa_handler = [](int signal) {
-      constexpr int kKilledBySignal = 128;  // what shells report
-      if (stop_requested.exchange(true)) _exit(kKilledBySignal + signal);
-    };
-    sigaction(SIGINT, &action, &before_interrupt_);
-    sigaction(SIGTERM, &action, &before_terminate_);
-  }
-  ~StopOnInterrupt() {
-    sigaction(SIGINT, &before_interrupt_, nullptr);
-    sigaction(SIGTERM, &before_terminate_, nullptr);
-  }
-  StopOnInterrupt(const StopOnInterrupt&) = delete;
-  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
-
- private:
-  struct sigaction before_interrupt_ {
-  }, before_terminate_{};
-};
-
-std::string duration(double seconds) {
-  const auto total = static_cast<int64_t>(seconds + 0.5);
-  const int64_t hours = total / 3600, minutes = total / 60 % 60;
-  if (hours > 0) return std::to_string(hours) + "h" + std::to_string(minutes) + "m";
-  if (minutes > 0) return std::to_string(minutes) + "m" + std::to_string(total % 60) + "s";
-  return std::to_string(total) + "s";
-}
-
-std::string general(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
 // Whether mpirun has started this process as one of several, as Open MPI and MPICH tell it.
 bool one_of_several() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
@@ -90,47 +43,6 @@ bool one_of_several() {
   }
   return false;
 }
-
-// A bar that is rewritten on a terminal; elsewhere a plain line now and then.
-class TrainingDisplay {
- public:
-  void step(const TrainProgress& p) {
-    const auto now = std::chrono::steady_clock::now();
-    const bool last = p.step == p.steps;
-    const double interval = terminal_ ? kBarSeconds : kLineSeconds;
-    if (!last && p.step > 1 && std::chrono::duration<double>(now - shown_).count() < interval) {
-      return;
-    }
-    shown_ = now;
-    const std::string text = "step " + std::to_string(p.step) + "/" + std::to_string(p.steps) +
-                             "  loss " + fixed(p.loss, 4) + "  lr " + general(p.learning_rate) +
-                             "  " + fixed(p.tokens_per_second, 0) + " tokens/s  " +
-                             duration(p.remaining_seconds) + " left";
-    if (terminal_) {
-      line_.show(bar(static_cast<double>(p.step) / static_cast<double>(p.steps)) + " " + text);
-    } else {
-      std::fprintf(stderr, "%s\n", text.c_str());
-    }
-  }
-  void note(std::string_view text) {
-    line_.clear();
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
-  }
-
- private:
-  static constexpr double kBarSeconds = 0.1, kLineSeconds = 10;
-
-  static std::string bar(double share) {
-    constexpr int kCells = 20;
-    const int filled = static_cast<int>(share * kCells);
-    return "[" + std::string(static_cast<size_t>(filled), '#') +
-           std::string(static_cast<size_t>(kCells - filled), '.') + "]";
-  }
-
-  ProgressLine line_;
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  std::chrono::steady_clock::time_point shown_{};
-};
 
 std::string config_text(const std::vector<TrainSetting>& settings) {
   std::string text, section;
@@ -203,10 +115,11 @@ void run_train(const TrainFlags& flags, Output& out) {
   }
   TrainingDisplay display;
   const StopOnInterrupt interrupt;
-  options.stop = &stop_requested;
+  options.stop = &StopOnInterrupt::requested();
   options.progress = [&](const TrainProgress& p) { display.step(p); };
   options.note = [&](std::string_view text) { display.note(text); };
   options.mpi = flags.mpi || one_of_several();
+  options.validator = decoding_validator();
   const TrainResult result = train(options);
   if (result.rank > 0) return;  // the first speaks for all
   out.write(flags.json ? to_json(result) : to_text(result));

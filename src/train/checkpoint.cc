@@ -215,6 +215,11 @@ void Checkpoints::commit(Network& network, Optimizer& optimizer, const TrainingS
   sync_folder(folder_);
 }
 
+void Checkpoints::abandon(int64_t step) const {
+  std::error_code ignored;
+  fs::remove_all(path(step, ".partial"), ignored);
+}
+
 void Checkpoints::load(const Checkpoint& checkpoint, Network& network, Optimizer& optimizer) {
   const std::string where = checkpoint.folder + kTrainingFile;
   const TensorFile file = TensorFile::open(where);

@@ -68,6 +68,9 @@ class Checkpoints {
   // Adds what training needs to go on, and gives the folder its name.
   void commit(Network& network, Optimizer& optimizer, const TrainingState& state);
 
+  // Takes back what begin() wrote.
+  void abandon(int64_t step) const;
+
   // Fills weights, slots and the state of the step. Throws corrupt_file or invalid_argument when
   // it belongs to another model.
   static void load(const Checkpoint& checkpoint, Network& network, Optimizer& optimizer);

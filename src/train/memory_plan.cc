@@ -1,6 +1,7 @@
 #include "train/memory_plan.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "heed/error.h"
 
@@ -8,6 +9,8 @@ namespace heed {
 namespace {
 
 constexpr int64_t kShortSequence = 16;
+// With fewer tokens than this in a batch, products are too small for the machine's full speed.
+constexpr int64_t kEnoughTokens = 1024;
 // Saving a checkpoint makes a rearranged copy of the weights.
 constexpr int64_t kCopiesWhileSaving = 1;
 // The library below keeps packed pieces of matrices; a little beside what the arena counts.
@@ -46,7 +49,10 @@ TrainingBatch shape_batch(const ModelConfig& config, int64_t tokens, int64_t len
   return batch;
 }
 
-MemoryPlan plan_memory(StepRunner& runner, const ModelConfig& config,
+namespace {
+
+// With layers kept or run again, as the network is set.
+MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
                        const MemoryPlanOptions& options) {
   MemoryPlan plan;
   const int64_t copies = 4 + (options.running_average ? 1 : 0);
@@ -85,6 +91,34 @@ MemoryPlan plan_memory(StepRunner& runner, const ModelConfig& config,
   }
   plan.batch_tokens = low;
   plan.activation_bytes = activations(low);
+  return plan;
+}
+
+// Nothing when not even one example fits.
+std::optional<MemoryPlan> plan_if_it_fits(StepRunner& runner, const ModelConfig& config,
+                                          const MemoryPlanOptions& options) {
+  try {
+    return plan_as_set(runner, config, options);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOptions& options) {
+  const ModelConfig& config = network.config();
+  network.recompute_layers(false);
+  if (options.recompute == Recompute::automatic) {
+    const std::optional<MemoryPlan> kept = plan_if_it_fits(runner, config, options);
+    if (kept && kept->batch_tokens >= std::min(options.wanted_tokens, kEnoughTokens)) return *kept;
+  } else if (options.recompute == Recompute::off) {
+    return plan_as_set(runner, config, options);
+  }
+  network.recompute_layers(true);
+  MemoryPlan plan = plan_as_set(runner, config, options);
+  plan.recompute = true;
   return plan;
 }
 

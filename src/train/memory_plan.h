@@ -9,6 +9,7 @@
 
 #include "model/config.h"
 #include "train/optimizer.h"
+#include "train/recipe.h"
 #include "train/step.h"
 
 namespace heed {
@@ -20,17 +21,21 @@ struct MemoryPlanOptions {
   int64_t teacher_bytes = 0;     // of its weights
   int64_t process_bytes = 0;     // what the process has besides
   bool running_average = false;
+  Recompute recompute = Recompute::off;
 };
 
 struct MemoryPlan {
   int64_t batch_tokens = 0;      // the wanted number, or fewer
   int64_t weight_bytes = 0;      // weights, gradients, the optimizer's slots
   int64_t activation_bytes = 0;  // of such a batch
+  bool recompute = false;        // layers are run again in backward
 };
 
-// Throws out_of_memory, with the figures, when not even the longest example fits.
-MemoryPlan plan_memory(StepRunner& runner, const ModelConfig& config,
-                       const MemoryPlanOptions& options);
+// Fewer tokens in a batch cost little time, running layers again a third more: that is chosen
+// (automatic) only where batches would otherwise become tiny, or nothing fits. `network` is the
+// runner's, and is told. Throws out_of_memory, with the figures, when not even the longest example
+// fits.
+MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOptions& options);
 
 // A batch of `tokens` rows in all, in sequences of `length`, as the model's head asks for.
 TrainingBatch shape_batch(const ModelConfig& config, int64_t tokens, int64_t length);

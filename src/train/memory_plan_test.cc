@@ -9,7 +9,7 @@ namespace {
 struct Planned {
   explicit Planned(const std::string& name) : network(preset(name), 1) { network.add_gradients(); }
   MemoryPlan plan(const MemoryPlanOptions& options) {
-    return plan_memory(runner, network.config(), options);
+    return plan_memory(runner, network, options);
   }
   Network network;
   ThreadPool pool{1};
@@ -43,6 +43,24 @@ TEST(MemoryPlan, SaysWhenNothingFits) {
   expect_error(ErrorCode::out_of_memory, "1000 tokens", [&] {
     p.plan({.limit_bytes = 60'000'000, .wanted_tokens = 4096, .longest = 1000});
   });
+}
+
+TEST(MemoryPlan, RunsLayersAgainWhereBatchesWouldBecomeTiny) {
+  Planned p("transformer-tiny");
+  MemoryPlanOptions options{.limit_bytes = 300'000'000, .wanted_tokens = 4096, .longest = 100};
+  options.recompute = Recompute::automatic;
+  EXPECT_FALSE(p.plan(options).recompute);  // there is room enough
+  options.limit_bytes = 90'000'000;
+  options.recompute = Recompute::off;
+  const MemoryPlan kept = p.plan(options);
+  EXPECT_LT(kept.batch_tokens, 1024);
+  options.recompute = Recompute::automatic;
+  const MemoryPlan again = p.plan(options);
+  EXPECT_TRUE(again.recompute);
+  EXPECT_GT(again.batch_tokens, kept.batch_tokens);
+  options.recompute = Recompute::on;
+  options.limit_bytes = 0;
+  EXPECT_TRUE(p.plan(options).recompute);
 }
 
 TEST(ShapeBatch, HasTheRowsOfItsBudget) {

@@ -6,7 +6,7 @@
 
 #include "base/atomic_file.h"
 #include "base/mapped_file.h"
-
+#include "data/record_reader.h"
 #include "heed/error.h"
 #include "heed/text_file.h"
 #include "model/json_values.h"
@@ -18,19 +18,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void make_folder(const std::string& folder) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) {
-    throw Error(ErrorCode::invalid_argument, folder + ": " + failed.message(),
-                "--out takes a folder that can be written");
-  }
-}
-
 void write_whole(const std::string& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+std::string text_of_file(const std::string& path) {
+  const MappedFile file(path);
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
 }
 
 std::vector<std::string> in_folder(const std::string& folder, std::vector<std::string> files) {
@@ -184,6 +180,15 @@ void check_family(const ModelConfig& config, Objective objective) {
 
 }  // namespace
 
+void make_folder(const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) {
+    throw Error(ErrorCode::invalid_argument, folder + ": " + failed.message(),
+                "--out takes a folder that can be written");
+  }
+}
+
 TextSplit split_text(const std::vector<std::string>& files, TextUnit unit, double share,
                      const std::string& folder) {
   std::string text;
@@ -289,12 +294,7 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
 void write_label_names(const std::string& folder, const std::vector<std::string>& labels) {
   if (labels.empty()) return;
   const std::string path = folder + "/config.json";
-  Json json;
-  {
-    const MappedFile file(path);
-    json =
-        Json::parse(std::string(reinterpret_cast<const char*>(file.bytes().data()), file.size()));
-  }
+  Json json = Json::parse(text_of_file(path));
   Json names = Json::object(), numbers = Json::object();
   for (size_t i = 0; i < labels.size(); ++i) {
     names[std::to_string(i)] = labels[i];
@@ -305,13 +305,62 @@ void write_label_names(const std::string& folder, const std::vector<std::string>
   write_whole(path, json.dump(2) + "\n");
 }
 
+void write_generation_config(const std::string& folder, const Recipe& recipe,
+                             const ModelConfig& config) {
+  if (config.family == Family::encoder_only || config.head != Head::language_model) return;
+  Json json = Json::object();
+  const std::string before = recipe.model.from + "/generation_config.json";
+  if (!recipe.model.from.empty() && fs::exists(before)) {
+    Json theirs = Json::parse(text_of_file(before), nullptr, /*allow_exceptions=*/false);
+    if (theirs.is_object()) json = std::move(theirs);
+  }
+  const auto set_id = [&](const char* key, int32_t id) {
+    if (id >= 0 && !json.contains(key)) json[key] = id;
+  };
+  set_id("bos_token_id", config.bos_id);
+  set_id("eos_token_id", config.eos_id);
+  set_id("pad_token_id", config.pad_id);
+  if (config.family == Family::encoder_decoder) {
+    set_id("decoder_start_token_id", config.decoder_start_id);
+    const auto set = [&](const char* name, const char* key, const Json& value) {
+      const bool asked = recipe.origin(std::string("validate.") + key) != "default";
+      if (asked || !json.contains(name)) json[name] = value;
+    };
+    set("num_beams", "beam", recipe.validate.beam);
+    set("length_penalty", "length_penalty", recipe.validate.length_penalty);
+  }
+  write_whole(folder + "/generation_config.json", json.dump(2) + "\n");
+}
+
+std::vector<ValidationExample> read_validation_examples(const CorpusOptions& corpus,
+                                                        const Recipe& recipe) {
+  std::vector<ValidationExample> examples;
+  const Objective objective = recipe.objective.options.kind;
+  // Texts to go on from are for the reader's eye; the whole corpus is not needed for them.
+  const auto most = static_cast<size_t>(
+      objective == Objective::causal_lm ? recipe.validate.samples : recipe.validate.max_sentences);
+  if (objective == Objective::causal_lm && most == 0) return examples;
+  const auto reader = open_records(corpus, objective, recipe.data.filters);
+  for (Record record; (most == 0 || examples.size() < most) && reader->next(record);) {
+    // A sentence without a translation still counts in BLEU, as it does for other tools.
+    if (record.skip && objective != Objective::translation) continue;
+    ValidationExample& e = examples.emplace_back();
+    e.source = std::move(record.first);
+    e.words = std::move(record.words), e.tags = std::move(record.tags);
+    const bool is_labelled =
+        objective == Objective::classification || objective == Objective::regression;
+    if (is_labelled && record.has_second) e.second = std::move(record.second);
+    e.target = is_labelled ? std::move(record.label) : std::move(record.second);
+  }
+  return examples;
+}
+
 Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
                     const std::function<void(std::string_view)>& note, RankPlace place) {
-  make_folder(out);
   Preparation p;
   std::vector<CorpusOptions> corpora = corpora_of(recipe);
   p.tokenizer = tokenizer_for(recipe, corpora, out, threads, note);
-  p.validation_files = in_folder(recipe.data.folder, recipe.validate.files);
+  std::vector<std::string> validation_files = in_folder(recipe.data.folder, recipe.validate.files);
   if (recipe.validate.share > 0) {
     if (corpora.size() != 1) {
       throw Error(ErrorCode::invalid_argument, "validate.share is for one corpus of plain text",
@@ -320,7 +369,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
     const TextSplit split =
         split_text(corpora[0].files, corpora[0].unit, recipe.validate.share, out + "/data");
     corpora[0].files = {split.training};
-    p.validation_files = {split.validation};
+    validation_files = {split.validation};
   }
 
   p.config = fitted_config(recipe, *p.tokenizer, 1);
@@ -350,11 +399,12 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   p.training = std::make_unique<BatchStream>(options, p.tokenizer);
   for (const CorpusReport& report : p.training->reports()) note("data: " + report.summary());
   p.stream_options = options;
-  if (!p.validation_files.empty()) {
+  if (!validation_files.empty()) {
     StreamOptions held_out = options;
     CorpusOptions corpus = corpora[0];
-    corpus.files = p.validation_files;
+    corpus.files = validation_files;
     held_out.corpora = {corpus};
+    p.validation_corpus = corpus;
     held_out.shuffle = false;
     held_out.rank = 0, held_out.ranks = 1;  // the trainer deals these out itself
     held_out.objective.random_blocks = false;

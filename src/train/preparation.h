@@ -15,6 +15,9 @@
 
 namespace heed {
 
+// Throws invalid_argument when it cannot be made.
+void make_folder(const std::string& folder);
+
 // A training text cut in two.
 struct TextSplit {
   std::string training, validation;  // paths
@@ -38,10 +41,21 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
 // the ecosystem looks for them). Does nothing without labels.
 void write_label_names(const std::string& folder, const std::vector<std::string>& labels);
 
+// Puts generation_config.json into a model folder, from where every tool that decodes takes how:
+// the file of model.from, if there is one, with the ids of this model and [validate]'s beam and
+// length penalty, so that what decodes the model later does as validation did. Does nothing for
+// models without a decoder.
+void write_generation_config(const std::string& folder, const Recipe& recipe,
+                             const ModelConfig& config);
+
+// The examples of the validation files as text, as many as validate.max_sentences says.
+std::vector<ValidationExample> read_validation_examples(const CorpusOptions& corpus,
+                                                        const Recipe& recipe);
+
 struct Preparation {
   TokenizerPtr tokenizer;
   std::unique_ptr<BatchStream> training, validation;
-  std::vector<std::string> validation_files;
+  CorpusOptions validation_corpus;  // no files: there is no validation
   ModelConfig config;
   StreamOptions stream_options;  // of `training`, to make it anew with another budget
 };

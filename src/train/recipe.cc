@@ -232,6 +232,47 @@ class Checks {
   std::vector<std::string>& problems_;
 };
 
+// What each objective can be judged by.
+std::vector<std::string> metrics_of(Objective objective) {
+  switch (objective) {
+    case Objective::translation:
+      return {"loss", "perplexity", "accuracy", "bleu", "chrf"};
+    case Objective::classification:
+      return {"loss", "accuracy", "f1", "matthews"};
+    case Objective::regression:
+      return {"loss", "pearson", "spearman"};
+    case Objective::tagging:
+      return {"loss", "accuracy", "f1"};
+    case Objective::parsing:
+      return {"loss", "perplexity", "accuracy", "f1"};
+    default:
+      return {"loss", "perplexity", "accuracy"};
+  }
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  }
+  return text;
+}
+
+void check_validation(const Recipe& r, Checks& c) {
+  const std::vector<std::string> metrics = metrics_of(r.objective.options.kind);
+  c.unless(std::ranges::find(metrics, r.validate.metric) != metrics.end(),
+           "validate.metric is '" + r.validate.metric + "', " +
+               std::string(name_of(r.objective.options.kind)) + " has " + list_of(metrics) +
+               suggestion(r.validate.metric, metrics));
+  static const std::vector<std::string> kTokenizers{"13a", "intl", "zh", "char", "none"};
+  c.unless(std::ranges::find(kTokenizers, r.validate.tokenize) != kTokenizers.end(),
+           "validate.tokenize is '" + r.validate.tokenize + "', expected " + list_of(kTokenizers) +
+               suggestion(r.validate.tokenize, kTokenizers));
+  c.at_least("validate.beam", r.validate.beam, 1);
+  c.at_least("validate.samples", r.validate.samples, 0);
+  c.at_least<int64_t>("validate.max_sentences", r.validate.max_sentences, 0);
+}
+
 void check_values(const Recipe& r, Checks c) {
   c.unless(r.model.preset.empty() != r.model.from.empty(), "[model] needs either preset or from");
   c.unless(r.data.corpus.files.empty() != r.data.corpora.empty(),
@@ -279,11 +320,7 @@ void check_values(const Recipe& r, Checks c) {
   c.unless(validates || r.validate.patience == 0, "validate.patience needs validate.files");
   c.unless(validates || r.train.average != Averaging::best,
            "train.average = \"best\" needs validate.files");
-  static const std::vector<std::string> kMetrics{"loss", "accuracy", "pearson",
-                                                 "bleu", "chrf",     "f1"};
-  c.unless(std::ranges::find(kMetrics, r.validate.metric) != kMetrics.end(),
-           "validate.metric is '" + r.validate.metric + "', expected loss, accuracy, pearson, " +
-               "bleu, chrf or f1" + suggestion(r.validate.metric, kMetrics));
+  check_validation(r, c);
 }
 
 std::string toml_text(const Json& value) { return value.dump(); }

@@ -66,6 +66,13 @@ inline constexpr std::array kEnumNames<Averaging>{EnumName<Averaging>{Averaging:
                                                   EnumName<Averaging>{Averaging::last, "last"},
                                                   EnumName<Averaging>{Averaging::best, "best"}};
 
+// Whether layers are run again in backward rather than kept: less memory, a third more work.
+enum class Recompute { automatic, on, off };
+template <>
+inline constexpr std::array kEnumNames<Recompute>{EnumName<Recompute>{Recompute::automatic, "auto"},
+                                                  EnumName<Recompute>{Recompute::on, "on"},
+                                                  EnumName<Recompute>{Recompute::off, "off"}};
+
 struct TrainSection {
   std::string out{};
   int64_t steps = 0;
@@ -78,6 +85,7 @@ struct TrainSection {
   int keep_best = 1;
   Averaging average = Averaging::none;
   int average_count = 5;
+  Recompute recompute = Recompute::automatic;
 };
 
 struct ValidateSection {
@@ -89,6 +97,7 @@ struct ValidateSection {
   int patience = 0;
   int beam = 4;
   double length_penalty = 0.6;
+  std::string tokenize = "13a";
   int64_t max_sentences = 0;
   int samples = 3;
 };

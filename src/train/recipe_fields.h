@@ -116,16 +116,18 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
   train("keep_best", r.train.keep_best, "and those with the best metric");
   train("average", r.train.average, "the final model: the mean of the last or best checkpoints");
   train("average_count", r.train.average_count, "how many of them");
+  train("recompute", r.train.recompute, "layers anew in backward, to save memory; auto: --memory");
 
   const auto validate = in("validate");
   validate("files", r.validate.files, "as data.train; empty: no validation");
   validate("share", r.validate.share, "or the last part of the training text, e.g. 0.1");
   validate("every", r.validate.every, "steps between two validations");
   validate("batches", r.validate.batches, "most batches of one; 0: all");
-  validate("metric", r.validate.metric, "what best means: loss, accuracy, pearson, bleu, chrf, f1");
+  validate("metric", r.validate.metric, "what best means: loss, accuracy, f1, bleu, pearson, …");
   validate("patience", r.validate.patience, "stop after so many without a better one; 0: never");
   validate("beam", r.validate.beam, "decoding: hypotheses");
-  validate("length_penalty", r.validate.length_penalty, "decoding: GNMT's alpha");
+  validate("length_penalty", r.validate.length_penalty, "decoding: sum log p / length^this");
+  validate("tokenize", r.validate.tokenize, "BLEU: 13a, intl, zh, char; none: it is done");
   validate("max_sentences", r.validate.max_sentences, "decoding: most sentences; 0: all");
   validate("samples", r.validate.samples, "decoding: how many results to show");
 }

@@ -14,29 +14,6 @@ std::string number(double value) {
   return text;
 }
 
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
-
 constexpr double kWidth = 640, kHeight = 260, kLeft = 60, kRight = 12, kTop = 28, kBottom = 30;
 constexpr const char* kColours[] = {"#1f6feb", "#d9480f", "#2b8a3e", "#862e9c"};
 constexpr size_t kMostPoints = 1000;  // more than pixels: a longer curve is thinned out
@@ -82,6 +59,36 @@ constexpr const char* kStyle =
 
 }  // namespace
 
+std::string escape_html(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string report_page_head(const std::string& title) {
+  return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta "
+         "name=\"viewport\" content=\"width=device-width\"><title>" +
+         escape_html(title) + "</title><style>" + kStyle + "</style><h1>" + escape_html(title) +
+         "</h1>";
+}
+
 std::string curves_svg(const std::string& title, const std::vector<Curve>& curves) {
   Range x, y;
   for (const Curve& curve : curves) {
@@ -99,7 +106,7 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
       "<svg viewBox=\"0 0 640 260\" width=\"640\" height=\"260\" role=\"img\" "
       "font-size=\"11\" fill=\"currentColor\"><text x=\"60\" y=\"16\" "
       "font-size=\"13\" font-weight=\"600\">" +
-      escaped(title) + "</text>";
+      escape_html(title) + "</text>";
   for (double v = std::ceil(y.low / tick_step(y, 5)) * tick_step(y, 5); v <= y.high;
        v += tick_step(y, 5)) {
     svg += "<line x1=\"60\" x2=\"628\" y1=\"" + number(down(v)) + "\" y2=\"" + number(down(v)) +
@@ -130,21 +137,17 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
              number(down(points[0].second)) + "\" r=\"3\" fill=\"" + colour + "\"/>";
     }
     svg += "<text x=\"" + number(620 - 110 * static_cast<double>(curves.size() - 1 - c)) +
-           "\" y=\"16\" text-anchor=\"end\" fill=\"" + colour + "\">" + escaped(curves[c].name) +
-           "</text>";
+           "\" y=\"16\" text-anchor=\"end\" fill=\"" + colour + "\">" +
+           escape_html(curves[c].name) + "</text>";
   }
   return svg + "</svg>";
 }
 
 std::string report_html(const ReportInput& input) {
   const auto& history = input.history;
-  std::string html =
-      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta "
-      "name=\"viewport\" content=\"width=device-width\"><title>Training "
-      "report</title><style>" +
-      std::string(kStyle) + "</style><h1>Training report</h1><table>";
+  std::string html = report_page_head("Training report") + "<table>";
   const auto fact = [&](const std::string& name, const std::string& value) {
-    html += "<tr><td>" + escaped(name) + "<td class=\"n\">" + escaped(value) + "</tr>";
+    html += "<tr><td>" + escape_html(name) + "<td class=\"n\">" + escape_html(value) + "</tr>";
   };
   const LogRecord *last = nullptr, *validation = nullptr, *end = nullptr;
   double fastest = 0;
@@ -181,7 +184,7 @@ std::string report_html(const ReportInput& input) {
   html += "</table><h2>Curves</h2><div class=\"curves\">";
   html += curves_svg("loss", {curve_of(history, "train", "loss", "training"),
                               curve_of(history, "validate", "loss", "validation")});
-  for (const char* key : {"accuracy", "pearson", "bleu", "chrf", "f1"}) {
+  for (const char* key : {"bleu", "chrf", "accuracy", "f1", "matthews", "pearson", "spearman"}) {
     const Curve curve = curve_of(history, "validate", key, key);
     if (!curve.points.empty()) html += curves_svg(key, {curve});
   }
@@ -192,14 +195,14 @@ std::string report_html(const ReportInput& input) {
   if (validation && !validation->samples.empty()) {
     html += "<h2>Samples of step " + std::to_string(validation->step) + "</h2>";
     for (const std::string& sample : validation->samples) {
-      html += "<pre>" + escaped(sample) + "</pre>";
+      html += "<pre>" + escape_html(sample) + "</pre>";
     }
   }
   html += "<h2>Settings</h2><table><tr><th>key<th>value<th>from<th>meaning</tr>";
   for (const TrainSetting& s : input.settings) {
-    html += "<tr><td><code>" + escaped(s.section + "." + s.key) + "</code><td><code>" +
-            escaped(s.value) + "</code><td>" + escaped(s.origin) + "<td>" + escaped(s.help) +
-            "</tr>";
+    html += "<tr><td><code>" + escape_html(s.section + "." + s.key) + "</code><td><code>" +
+            escape_html(s.value) + "</code><td>" + escape_html(s.origin) + "<td>" +
+            escape_html(s.help) + "</tr>";
   }
   return html + "</table></html>\n";
 }

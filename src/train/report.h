@@ -19,6 +19,10 @@ struct ReportInput {
 };
 std::string report_html(const ReportInput& input);
 
+// What every page of ours begins with, up to its heading.
+std::string report_page_head(const std::string& title);
+std::string escape_html(const std::string& text);
+
 // One or more curves over steps as an inline SVG.
 struct Curve {
   std::string name;

@@ -180,6 +180,48 @@ TEST_P(StepTest, MemoryIsKnownBefore) {
   EXPECT_GE(runner.arena_bytes(), runner.training_bytes(many));
 }
 
+// What backward needs again is computed again, to the bit; dropout too.
+TEST_P(StepTest, RecomputedLayersGiveTheSameBitsInLessMemory) {
+  ModelConfig config = config_for(GetParam());
+  config.encoder_layers = config.decoder_layers = 4;
+  config.dropout = config.attention_dropout = config.embedding_dropout = 0.2f;
+  config.activation_dropout = 0.1f;
+  struct Run {
+    size_t bytes;
+    double loss;
+    std::vector<float> gradients;
+  };
+  const TrainingBatch batch = make_batch(GetParam(), 1, 60);
+  const auto run = [&](const ModelConfig& c, bool recompute, int threads) {
+    Network network(c, 7);
+    network.add_gradients();
+    network.recompute_layers(recompute);
+    ThreadPool pool(threads);
+    StepRunner runner({.network = network, .pool = pool});
+    Parameters& p = network.parameters();
+    p.begin_step();
+    StepLoss loss = runner.train(batch, count_labels(batch), {.seed = 5, .step = 2});
+    loss += runner.train(batch, count_labels(batch), {.seed = 5, .step = 2, .part = 1});
+    p.finish_gradients();
+    return Run{runner.training_bytes(batch),
+               loss.loss(),
+               {p.all_gradients().begin(), p.all_gradients().end()}};
+  };
+  std::vector<ModelConfig> variants(3, config);
+  variants[1].position = Position::rope, variants[1].norm = NormKind::rms_norm;
+  variants[1].norm_place = NormPlace::pre, variants[1].final_norm = true;
+  variants[1].norm_bias = false, variants[1].kv_heads = 1;
+  variants[2].position = Position::t5_bias, variants[2].ffn_kind = FfnKind::gated;
+  variants[2].activation = Activation::silu;
+  for (const ModelConfig& c : variants) {
+    SCOPED_TRACE(name_of(c.position));
+    const Run kept = run(c, false, 1), again = run(c, true, 2);
+    EXPECT_EQ(again.loss, kept.loss);
+    EXPECT_EQ(again.gradients, kept.gradients);
+    EXPECT_LT(again.bytes, kept.bytes * 2 / 3);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tasks, StepTest,
                          testing::Values(Task::translation, Task::causal_lm, Task::masked_lm,
                                          Task::next_sentence, Task::classification,

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "heed/error.h"
+#include "train/folder_lock.h"
 #include "train/memory_plan.h"
 #include "train/preparation.h"
 #include "train/ranks.h"
@@ -45,6 +47,9 @@ int64_t current_rss_bytes() {
 // How long the other ranks leave it to the first one to report an error.
 constexpr std::chrono::seconds kFirstReports{2};
 
+// Under a limit, decoding gets what activations leave to it, but no less than a sentence needs.
+constexpr int64_t kLeastDecodingBytes = 16 << 20;
+
 // How many steps `epochs` passes over the corpus are.
 int64_t steps_of(BatchStream& stream, double epochs, int accumulate) {
   Cursor cursor;
@@ -76,9 +81,16 @@ class Training {
       : options_(options), recipe_(recipe_of(options)), pool_(options.threads), ranks_(ranks) {}
 
   TrainResult run() {
+    make_folder(recipe_.train.out);
+    std::optional<FolderLock> lock;
+    if (ranks_.first()) lock.emplace(recipe_.train.out);
     share_batches();
     prepare_data();
     make_networks();
+    if (data_.validation && options_.validator) {
+      examples_ = read_validation_examples(data_.validation_corpus, recipe_);
+    }
+    network_->recompute_layers(recipe_.train.recompute == Recompute::on);
     if (options_.memory_bytes > 0) fit_memory();
     if (recipe_.train.steps == 0) {
       recipe_.train.steps =
@@ -171,19 +183,31 @@ class Training {
                        .teacher = teacher(),
                        .loss = recipe_.objective.loss});
     MemoryPlan plan =
-        plan_memory(runner, data_.config,
+        plan_memory(runner, *network_,
                     {.limit_bytes = options_.memory_bytes,
                      .wanted_tokens = recipe_.data.batch_tokens,
                      .longest = longest_sequence(data_.training->largest_batch()),
                      .teacher_bytes = teacher_bytes,
                      .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
-                     .running_average = recipe_.optimizer.ema_decay > 0});
+                     .running_average = recipe_.optimizer.ema_decay > 0,
+                     .recompute = recipe_.train.recompute});
     plan.batch_tokens = ranks_.broadcast(plan.batch_tokens);
+    plan.recompute = ranks_.broadcast(int64_t{plan.recompute}) != 0;
+    network_->recompute_layers(plan.recompute);
     if (plan.batch_tokens < recipe_.data.batch_tokens) shrink_batches(plan.batch_tokens);
+    decoding_bytes_ = std::max(plan.activation_bytes, kLeastDecodingBytes);
     note("plan for " + megabytes(options_.memory_bytes) + ": " + megabytes(plan.weight_bytes) +
          " for the weights and their slots, " + megabytes(plan.activation_bytes) +
          " for batches of " + std::to_string(recipe_.data.batch_tokens) + " tokens, " +
-         std::to_string(recipe_.train.accumulate) + " to a step");
+         std::to_string(recipe_.train.accumulate) + " to a step" +
+         (plan.recompute ? ", layers run again in backward" : ""));
+    // Not planned, but over by now: reading the corpus, and SentencePiece's own memory.
+    const int64_t before = peak_rss_bytes();
+    if (before > options_.memory_bytes) {
+      note("note: preparing took " + megabytes(before) +
+           " at one time, which --memory does not plan: learn the tokenizer elsewhere (heed "
+           "tokenizer train) and give it as tokenizer.from");
+    }
   }
 
   void shrink_batches(int64_t tokens) {
@@ -224,15 +248,17 @@ class Training {
                 [this](const std::string& folder) {
                   data_.tokenizer->save(folder);
                   write_label_names(folder, data_.training->labels());
+                  write_generation_config(folder, recipe_, data_.config);
                 },
             .request = {.objective = std::string(name_of(recipe_.objective.options.kind)),
-                        .files = data_.validation_files,
-                        .metric = recipe_.validate.metric,
-                        .beam = recipe_.validate.beam,
-                        .length_penalty = recipe_.validate.length_penalty,
-                        .max_sentences = recipe_.validate.max_sentences,
+                        .examples = examples_,
+                        .source_prefix = data_.validation_corpus.source_prefix,
+                        .target_prefix = data_.validation_corpus.target_prefix,
+                        .tokenize = recipe_.validate.tokenize,
+                        .max_tokens = data_.stream_options.filters.max_tokens,
                         .samples = recipe_.validate.samples,
-                        .threads = options_.threads},
+                        .threads = options_.threads,
+                        .kv_memory_bytes = static_cast<uint64_t>(decoding_bytes_)},
             .validator = options_.validator,
             .progress = options_.progress,
             .note = options_.note,
@@ -245,6 +271,8 @@ class Training {
   ThreadPool pool_;
   Ranks& ranks_;
   Preparation data_;
+  std::vector<ValidationExample> examples_;
+  int64_t decoding_bytes_ = int64_t{1} << 30;  // for keys and values, when validation decodes
   std::optional<Network> network_, teacher_;
 };
 

@@ -41,7 +41,7 @@ std::string megabytes(int64_t bytes) {
 
 }  // namespace
 
-bool lower_is_better(std::string_view metric) { return metric == "loss"; }
+bool lower_is_better(std::string_view metric) { return metric == "loss" || metric == "perplexity"; }
 
 int64_t peak_rss_bytes() {
   rusage usage{};
@@ -158,13 +158,11 @@ void Trainer::rehearse() {
   }
   if (validates()) {
     Cursor cursor;
-    runner_.evaluate(o_.source.validation(cursor));
-    if (o_.validator && state_.step == 0 && writes()) {
-      ValidationRequest request = o_.request;
-      constexpr int64_t kFewSentences = 4;
-      request.model = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
-      request.max_sentences = kFewSentences;
-      o_.validator(request);
+    std::map<std::string, double> values =
+        metrics_of(runner_.evaluate(o_.source.validation(cursor)));
+    if (writes()) {
+      if (o_.validator) values.merge(rehearse_decoding());
+      chosen_metric(values);  // throws when there is none
     }
   }
   // Values, gradients and the two moments; the running average; what a batch takes beside them.
@@ -175,6 +173,14 @@ void Trainer::rehearse() {
   result_.planned_bytes = copies * weights + teacher + largest_activations_;
   note("memory: " + megabytes(copies * weights + teacher) + " for the weights and their slots, " +
        megabytes(largest_activations_) + " for the largest batch");
+}
+
+std::map<std::string, double> Trainer::rehearse_decoding() {
+  constexpr size_t kFewExamples = 4;
+  const std::string folder = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
+  const ValidationScores scores = decode(folder, kFewExamples);
+  checkpoints_.abandon(state_.step);
+  return scores.metrics;
 }
 
 void Trainer::diverged(const std::string& what) const {
@@ -318,15 +324,7 @@ void Trainer::log_step(double learning_rate, double norm) {
   interval_tokens_ = 0, interval_seconds_ = 0;
 }
 
-std::map<std::string, double> Trainer::evaluate() {
-  Evaluation total;
-  Cursor cursor;
-  for (int64_t n = 0; cursor.epoch == 0 && (o_.validate.batches == 0 || n < o_.validate.batches);
-       ++n) {
-    const TrainingBatch batch = o_.source.validation(cursor);
-    if (n % ranks_.size() == ranks_.rank()) total += runner_.evaluate(batch);
-  }
-  share(total);
+std::map<std::string, double> Trainer::metrics_of(const Evaluation& total) {
   std::map<std::string, double> values{{"loss", total.loss.loss()}};
   for (const LossPart& part : total.loss.parts) {
     if (part.kind != LossKind::labels) continue;
@@ -337,30 +335,57 @@ std::map<std::string, double> Trainer::evaluate() {
   return values;
 }
 
+std::map<std::string, double> Trainer::evaluate() {
+  Evaluation total;
+  Cursor cursor;
+  for (int64_t n = 0; cursor.epoch == 0 && (o_.validate.batches == 0 || n < o_.validate.batches);
+       ++n) {
+    const TrainingBatch batch = o_.source.validation(cursor);
+    if (n % ranks_.size() == ranks_.rank()) total += runner_.evaluate(batch);
+  }
+  share(total);
+  return metrics_of(total);
+}
+
+ValidationScores Trainer::decode(const std::string& model_folder, size_t most_examples) {
+  if (!o_.validator || !writes()) return {};
+  runner_.release_memory();  // what decodes comes in its place
+  ValidationRequest request = o_.request;
+  request.model = model_folder;
+  request.examples = request.examples.first(std::min(request.examples.size(), most_examples));
+  return o_.validator(request);
+}
+
+std::map<std::string, double> Trainer::all_metrics(const std::string& model_folder,
+                                                   std::vector<std::string>& samples) {
+  std::map<std::string, double> values = evaluate();
+  ValidationScores scores = decode(model_folder, o_.request.examples.size());
+  // Both may know the accuracy: what decoding says is what users of the model will see.
+  for (const auto& [key, value] : scores.metrics) values[key] = value;
+  samples = std::move(scores.samples);
+  return values;
+}
+
+double Trainer::chosen_metric(const std::map<std::string, double>& values) const {
+  const auto chosen = values.find(o_.validate.metric);
+  if (chosen != values.end()) return chosen->second;
+  std::string names;
+  for (const auto& [key, value] : values) names += (names.empty() ? "" : ", ") + key;
+  throw Error(ErrorCode::invalid_argument,
+              "validate.metric is " + o_.validate.metric + ", this training has " + names,
+              "choose one of those");
+}
+
 void Trainer::judge(const std::string& model_folder) {
   LogRecord record{.kind = "validate", .step = state_.step};
-  std::map<std::string, double> values = evaluate();
+  std::map<std::string, double> values = all_metrics(model_folder, record.samples);
   if (!writes()) return;  // the first rank will tell
-  if (o_.validator) {
-    ValidationRequest request = o_.request;
-    request.model = model_folder;
-    ValidationScores scores = o_.validator(request);
-    for (const auto& [key, value] : scores.metrics) values[key] = value;
-    record.samples = std::move(scores.samples);
-  }
-  const auto chosen = values.find(o_.validate.metric);
-  if (chosen == values.end()) {
-    std::string names;
-    for (const auto& [key, value] : values) names += (names.empty() ? "" : ", ") + key;
-    throw Error(ErrorCode::invalid_argument,
-                "validate.metric is " + o_.validate.metric + ", this task has " + names,
-                "choose one of those");
-  }
-  const double metric = chosen->second;
+  const double metric = chosen_metric(values);
   state_.metric = metric;
   const bool better =
-      !state_.best_metric || (lower_is_better(o_.validate.metric) ? metric < *state_.best_metric
-                                                                  : metric > *state_.best_metric);
+      std::isfinite(metric) &&
+      (!state_.best_metric || (lower_is_better(o_.validate.metric) ? metric < *state_.best_metric
+                                                                   : metric > *state_.best_metric));
   if (better) {
     state_.best_metric = metric, state_.best_step = state_.step, state_.without_better = 0;
   } else {
@@ -438,7 +463,7 @@ void Trainer::finish() {
   for (const int64_t step : chosen) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
   LogRecord record{.kind = "end", .step = state_.step, .text = "steps " + steps};
   if (validates()) {
-    result_.validation = evaluate();
+    result_.validation = all_metrics(o_.folder, record.samples);
     for (const auto& [key, value] : result_.validation) record.values.emplace_back(key, value);
   }
   if (!writes()) return;
@@ -488,6 +513,7 @@ TrainResult Trainer::run() {
   }
   result_.folder = o_.folder;
   result_.rank = ranks_.rank(), result_.ranks = ranks_.size();
+  result_.parameters = parameter_count(o_.network.config());
   result_.steps = state_.step;
   result_.seconds = state_.seconds;
   result_.tokens = state_.tokens;

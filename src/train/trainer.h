@@ -88,7 +88,15 @@ class Trainer {
   void log_step(double learning_rate, double norm);
   // Writes a checkpoint of this step; with `validating`, judges it first.
   void save(bool validating);
+  static std::map<std::string, double> metrics_of(const Evaluation& total);
+  std::map<std::string, double> rehearse_decoding();
   std::map<std::string, double> evaluate();
+  // Asks the validator, if there is one.
+  ValidationScores decode(const std::string& model_folder, size_t most_examples);
+  // evaluate() and decode(), one set of values; the samples go to `samples`.
+  std::map<std::string, double> all_metrics(const std::string& model_folder,
+                                            std::vector<std::string>& samples);
+  double chosen_metric(const std::map<std::string, double>& values) const;
   void judge(const std::string& model_folder);
   void commit();
   std::vector<int64_t> write_final_model();

@@ -1,0 +1,79 @@
+#include "cli/training_display.h"
+
+#include <cstdio>
+
+#include "cli/table.h"
+
+namespace heed::cli {
+namespace {
+
+std::atomic<bool> stop_requested = false;
+
+constexpr double kBarSeconds = 0.1, kLineSeconds = 10;
+
+std::string general(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+std::string bar(double share) {
+  constexpr int kCells = 20;
+  const int filled = static_cast<int>(share * kCells);
+  return "[" + std::string(static_cast<size_t>(filled), '#') +
+         std::string(static_cast<size_t>(kCells - filled), '.') + "]";
+}
+
+}  // namespace
+
+StopOnInterrupt::StopOnInterrupt() {
+  stop_requested = false;
+  struct sigaction action {};
+  action.sa_handler = [](int signal) {
+    constexpr int kKilledBySignal = 128;  // what shells report
+    if (stop_requested.exchange(true)) _exit(kKilledBySignal + signal);
+  };
+  sigaction(SIGINT, &action, &before_interrupt_);
+  sigaction(SIGTERM, &action, &before_terminate_);
+}
+
+StopOnInterrupt::~StopOnInterrupt() {
+  sigaction(SIGINT, &before_interrupt_, nullptr);
+  sigaction(SIGTERM, &before_terminate_, nullptr);
+}
+
+const std::atomic<bool>& StopOnInterrupt::requested() { return stop_requested; }
+
+std::string duration(double seconds) {
+  const auto total = static_cast<int64_t>(seconds + 0.5);
+  const int64_t hours = total / 3600, minutes = total / 60 % 60;
+  if (hours > 0) return std::to_string(hours) + "h" + std::to_string(minutes) + "m";
+  if (minutes > 0) return std::to_string(minutes) + "m" + std::to_string(total % 60) + "s";
+  return std::to_string(total) + "s";
+}
+
+void TrainingDisplay::step(const TrainProgress& p) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool last = p.step == p.steps;
+  const double interval = terminal_ ? kBarSeconds : kLineSeconds;
+  if (!last && p.step > 1 && std::chrono::duration<double>(now - shown_).count() < interval) {
+    return;
+  }
+  shown_ = now;
+  const std::string text = "step " + std::to_string(p.step) + "/" + std::to_string(p.steps) +
+                           "  loss " + fixed(p.loss, 4) + "  lr " + general(p.learning_rate) +
+                           "  " + fixed(p.tokens_per_second, 0) + " tokens/s  " +
+                           duration(p.remaining_seconds) + " left";
+  if (terminal_) {
+    line_.show(bar(static_cast<double>(p.step) / static_cast<double>(p.steps)) + " " + text);
+  } else {
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+}
+
+void TrainingDisplay::note(std::string_view text) {
+  line_.clear();
+  std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+}  // namespace heed::cli
