@@ -1,0 +1,170 @@
+#include "heed/sweep.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/file_testing.h"
+
+namespace heed {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Pair;
+using testing::SizeIs;
+
+class SweepTest : public FolderTest {
+ protected:
+  void SetUp() override {
+    FolderTest::SetUp();
+    std::string text;
+    for (int i = 0; i < 40; ++i) text += "the red dog runs far on a mat\n";
+    write("text.txt", text);
+    recipe_ = write("recipe.toml", R"(
+[model]
+preset = "nanogpt-cpu"
+width = 32
+ffn = 64
+decoder_layers = 1
+[data]
+train = ")" + path("text.txt") + R"("
+unit = "file"
+batch_tokens = 128
+[tokenizer]
+type = "byte"
+[objective]
+kind = "causal_lm"
+block_tokens = 32
+[train]
+steps = 3
+[validate]
+share = 0.2
+)");
+  }
+
+  SweepOptions options(const std::string& text) {
+    SweepOptions o;
+    o.file = write("sweep.toml", "recipe = \"" + recipe_ + "\"\n" + text);
+    o.out = path("out");
+    o.threads = 1;
+    o.row_begins = [this](size_t row, const SweepPlan& plan) {
+      begun_.push_back(plan.rows[row].name);
+    };
+    return o;
+  }
+
+  std::string recipe_;
+  std::vector<std::string> begun_;
+};
+
+TEST_F(SweepTest, ReadsRowsListsAndGridsInTheirOrder) {
+  const SweepPlan plan = plan_sweep(options(R"(
+columns = ["perplexity", "loss"]
+[set]
+train.steps = 7
+[[grid]]
+name = "(D)"
+model.dropout = [0.1, 0.2]
+objective.label_smoothing = [0.0, 0.1]
+[[rows]]
+name = "as it is"
+[[lists]]
+model.heads = [1, 2]
+model.head_dim = [32, 16]
+[[rows]]
+model.norm = "rms_norm"
+)"));
+  EXPECT_THAT(plan.set, ElementsAre("train.steps=7"));
+  EXPECT_THAT(plan.columns, ElementsAre("perplexity", "loss"));
+  std::vector<std::string> names;
+  for (const SweepRow& row : plan.rows) names.push_back(row.name);
+  EXPECT_THAT(names,
+              ElementsAre("(D) dropout=0.1 label_smoothing=0.0",
+                          "(D) dropout=0.1 label_smoothing=0.1",
+                          "(D) dropout=0.2 label_smoothing=0.0",
+                          "(D) dropout=0.2 label_smoothing=0.1", "as it is",
+                          "heads=1 head_dim=32", "heads=2 head_dim=16", "norm=rms_norm"));
+  EXPECT_THAT(plan.rows[6].changes, ElementsAre(Pair("model.heads", "2"),
+                                                Pair("model.head_dim", "16")));
+  EXPECT_EQ(plan.rows[4].folder, "as-it-is");
+}
+
+TEST_F(SweepTest, SaysWhatIsWrongBeforeAnythingRuns) {
+  const auto problem = [&](const std::string& text, const std::string& message) {
+    SCOPED_TRACE(text);
+    const SweepOptions o = options(text);
+    expect_error(ErrorCode::invalid_argument, message, [&] { sweep(o); });
+  };
+  problem("", "there are no rows");
+  problem("rwos = 1", "unknown key rwos (did you mean rows?)");
+  problem("[[rows]]\nmodel.hedas = 2", "unknown key model.hedas");
+  problem("[[rows]]\nmodel.heads = 2\n[[rows]]\nmodel.heads = 3", "heads=3: ");  // 32 / 3
+  problem("[[lists]]\nmodel.heads = [1, 2]\nmodel.ffn = [3]", "model.ffn has 1 values");
+  problem("[[grid]]\nmodel.heads = 2", "must be a list");
+  problem("[[rows]]\nname = \"a\"\n[[rows]]\nname = \"a\"", "a second row 'a'");
+  problem("[[rows]]\nsteps = 2", "not a section.key");
+  problem("[[rows]\n", "sweep.toml:");
+  SweepOptions none;
+  none.file = path("absent.toml");
+  expect_error(ErrorCode::not_found, "no such sweep", [&] { sweep(none); });
+  EXPECT_TRUE(begun_.empty());
+}
+
+TEST_F(SweepTest, RunsEachRowOnceAndMakesATable) {
+  const std::string text = R"(
+columns = ["loss"]
+[[rows]]
+name = "base"
+[[rows]]
+name = "wild | row"
+optimizer.learning_rate = 1e30
+[[rows]]
+name = "wide"
+model.ffn = 96
+)";
+  const SweepResult first = sweep(options(text));
+  EXPECT_TRUE(first.finished());
+  EXPECT_EQ(first.failures(), 1u);
+  EXPECT_EQ(first.rows[1].status, RowStatus::failed);
+  EXPECT_THAT(first.rows[1].error, HasSubstr("diverged"));
+  EXPECT_GT(first.rows[2].result.parameters, first.rows[0].result.parameters);
+  EXPECT_TRUE(fs::exists(path("out") + "/wide/model.safetensors"));
+  EXPECT_THAT(read_text(path("out") + "/table.txt"), HasSubstr("finished"));
+  EXPECT_THAT(read_text(path("out") + "/table.md"), HasSubstr("| wild \\| row |"));
+  EXPECT_THAT(read_text(path("out") + "/table.md"), HasSubstr("**"));
+  const auto json = nlohmann::json::parse(read_text(path("out") + "/table.json"));
+  EXPECT_EQ(json["rows"][2]["changes"]["model.ffn"], "96");
+  EXPECT_EQ(json["rows"][2]["validation"]["loss"], first.rows[2].result.validation.at("loss"));
+  const std::string html = read_text(path("out") + "/sweep.html");
+  EXPECT_THAT(html, HasSubstr("<svg"));
+  EXPECT_THAT(html, Not(HasSubstr("src=")));
+  // Again: what is finished is not run again, what failed is; and a row whose settings have
+  // changed goes on.
+  begun_.clear();
+  const SweepResult again = sweep(options(text));
+  EXPECT_THAT(begun_, ElementsAre("wild | row"));
+  EXPECT_EQ(again.rows[0].result.validation, first.rows[0].result.validation);
+  begun_.clear();
+  const SweepResult longer = sweep(options(text + "train.steps = 5\n"));
+  EXPECT_THAT(begun_, ElementsAre("wild | row", "wide"));
+  EXPECT_EQ(longer.rows[2].result.steps, 5);
+}
+
+TEST_F(SweepTest, StopsBetweenAndWithinRows) {
+  std::atomic<bool> stop = false;
+  SweepOptions o = options("[[grid]]\nmodel.ffn = [32, 64]\n");
+  o.stop = &stop;
+  o.progress = [&](const TrainProgress& p) { stop = p.step == 2; };
+  const SweepResult stopped = sweep(o);
+  EXPECT_FALSE(stopped.finished());
+  EXPECT_EQ(stopped.rows[0].status, RowStatus::stopped);
+  EXPECT_EQ(stopped.rows[1].status, RowStatus::waiting);
+  EXPECT_THAT(sweep_table(stopped, TableFormat::text), HasSubstr("waiting"));
+  stop = false;
+  o.progress = {};
+  EXPECT_TRUE(sweep(o).finished());
+}
+
+}  // namespace
+}  // namespace heed

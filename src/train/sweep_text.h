@@ -1,0 +1,15 @@
+// How a sweep writes values for a reader.
+#pragma once
+
+#include <string>
+
+namespace heed {
+
+// A TOML value as a table's cell has it: a text without its quotes.
+inline std::string cell_text(const std::string& value) {
+  const bool quoted = value.size() >= 2 && (value.front() == '"' || value.front() == '\'') &&
+                      value.front() == value.back();
+  return quoted ? value.substr(1, value.size() - 2) : value;
+}
+
+}  // namespace heed
