@@ -322,14 +322,16 @@ void write_generation_config(const std::string& folder, const Recipe& recipe,
   set_id("pad_token_id", config.pad_id);
   if (config.family == Family::encoder_decoder) {
     set_id("decoder_start_token_id", config.decoder_start_id);
+    const Objective objective = recipe.objective.options.kind;
+    const bool is_searched = objective == Objective::translation || objective == Objective::parsing;
     const auto set = [&](const char* name, const char* key, const Json& value) {
       const bool asked = recipe.origin(std::string("validate.") + key) != "default";
-      if (asked || !json.contains(name)) json[name] = value;
+      if (asked || (is_searched && !json.contains(name))) json[name] = value;
     };
     set("num_beams", "beam", recipe.validate.beam);
     set("length_penalty", "length_penalty", recipe.validate.length_penalty);
   }
-  write_whole(folder + "/generation_config.json", json.dump(2) + "\n");
+  if (!json.empty()) write_whole(folder + "/generation_config.json", json.dump(2) + "\n");
 }
 
 std::vector<ValidationExample> read_validation_examples(const CorpusOptions& corpus,

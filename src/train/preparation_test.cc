@@ -7,6 +7,7 @@ namespace heed {
 namespace {
 
 using PreparationTest = FolderTest;
+using testing::HasSubstr;
 
 Recipe recipe_with(const std::string& preset, const std::vector<std::string>& sets) {
   return parse_recipe(
@@ -94,6 +95,70 @@ TEST(NetworkFrom, KeepsWhatIsTheSameAndBeginsTheRest) {
   config.ffn = 48;
   expect_error(ErrorCode::invalid_argument, "changes the shape",
                [&] { network_from(config, &from, 2, fresh); });
+}
+
+class PreparationFilesTest : public FolderTest {
+ protected:
+  std::string generation(const Recipe& recipe, Family family) {
+    std::filesystem::remove(path("generation_config.json"));
+    write_generation_config(folder_, recipe, toy_config(family));
+    return std::filesystem::exists(path("generation_config.json"))
+               ? read_text(path("generation_config.json"))
+               : "";
+  }
+};
+
+TEST_F(PreparationFilesTest, TellLaterToolsHowValidationDecoded) {
+  Recipe recipe;
+  recipe.validate.beam = 3;
+  EXPECT_THAT(generation(recipe, Family::encoder_decoder), HasSubstr("\"num_beams\": 3"));
+  EXPECT_EQ(generation(recipe, Family::encoder_only), "");
+  EXPECT_EQ(generation(recipe, Family::decoder_only), "");  // it has no ids to tell
+  // A model's own file stays as it is, but for what the recipe asks.
+  std::filesystem::create_directory(path("from"));
+  write("from/generation_config.json", R"({"num_beams": 7, "bad_words_ids": [[1]]})");
+  recipe.model.from = path("from");
+  const std::string kept = generation(recipe, Family::encoder_decoder);
+  EXPECT_THAT(kept, HasSubstr("\"num_beams\": 7"));
+  EXPECT_THAT(kept, HasSubstr("bad_words_ids"));
+  recipe.origins["validate.beam"] = "--set";
+  EXPECT_THAT(generation(recipe, Family::encoder_decoder), HasSubstr("\"num_beams\": 3"));
+}
+
+TEST_F(PreparationFilesTest, GiveValidationItsExamplesAsText) {
+  Recipe recipe;
+  CorpusOptions corpus;
+  corpus.files = {write("a", "one\n\nthree\n"), write("b", "eins\nzwei\ndrei\n")};
+  std::vector<ValidationExample> examples = read_validation_examples(corpus, recipe);
+  ASSERT_EQ(examples.size(), 3u);  // an empty source counts, as it does for other tools
+  EXPECT_EQ(examples[2].source, "three");
+  EXPECT_EQ(examples[2].target, "drei");
+  recipe.validate.max_sentences = 1;
+  EXPECT_EQ(read_validation_examples(corpus, recipe).size(), 1u);
+  recipe.validate.max_sentences = 0;
+
+  recipe.objective.options.kind = Objective::classification;
+  corpus.files = {write("pairs.tsv", "one\ttwo\tyes\n\nthree\tfour\tno\n")};
+  corpus.second_column = "2", corpus.label_column = "3";
+  examples = read_validation_examples(corpus, recipe);
+  ASSERT_EQ(examples.size(), 2u);
+  EXPECT_EQ(examples[1].second, "four");
+  EXPECT_EQ(examples[1].target, "no");
+
+  recipe.objective.options.kind = Objective::tagging;
+  corpus.second_column = corpus.label_column = "";
+  corpus.files = {write("words.conll", "New B-LOC\nYork I-LOC\n\nHi O\n")};
+  examples = read_validation_examples(corpus, recipe);
+  ASSERT_EQ(examples.size(), 2u);
+  EXPECT_EQ(examples[0].words, (std::vector<std::string>{"New", "York"}));
+  EXPECT_EQ(examples[0].tags, (std::vector<std::string>{"B-LOC", "I-LOC"}));
+
+  recipe.objective.options.kind = Objective::parsing;
+  corpus.files = {write("trees.mrg", "(S (NP (NNP John)) (VP (VBZ has)))\n")};
+  examples = read_validation_examples(corpus, recipe);
+  ASSERT_EQ(examples.size(), 1u);
+  EXPECT_EQ(examples[0].words, (std::vector<std::string>{"John", "has"}));
+  EXPECT_EQ(examples[0].target, "(S (NP XX )NP (VP XX )VP )S");
 }
 
 }  // namespace
