@@ -80,7 +80,7 @@ TEST_F(ValidatorTest, CorrelatesScores) {
   std::vector<ValidationExample> examples;
   for (const Classified& result : Classifier(model, {.threads = 1}).classify(inputs)) {
     examples.push_back({.source = inputs[examples.size()].text,
-                        .target = std::to_string(2 - 3 * result.logits[0])});
+                        .target = std::to_string(200 - 300 * result.logits[0])});
   }
   const ValidationScores scores = ask("regression", examples);
   EXPECT_NEAR(scores.metrics.at("pearson"), -1, 1e-3);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -33,8 +34,19 @@ constexpr const char* kResultFile = "/result.json";
               "a sweep has recipe = \"FILE\", [set], and any of [[rows]], [[lists]] and [[grid]]");
 }
 
+// As short as it can be: 0.1, and not the 17 digits of the nearest double.
+std::string number_text(double value) {
+  char text[32];
+  const char* const begin = text;
+  const char* const end = std::to_chars(text, text + sizeof text, value).ptr;
+  const std::string number(begin, end);
+  const bool is_whole = number.find_first_not_of("-0123456789") == std::string::npos;
+  return is_whole ? number + ".0" : number;
+}
+
 // A value as TOML writes it, which is what --set takes.
 std::string value_text(const toml::node& node) {
+  if (const auto* number = node.as_floating_point()) return number_text(number->get());
   std::ostringstream text;
   node.visit([&](const auto& value) { text << value; });
   return text.str();

@@ -59,7 +59,7 @@ share = 0.2
 };
 
 TEST_F(SweepTest, ReadsRowsListsAndGridsInTheirOrder) {
-  const SweepPlan plan = plan_sweep(options(R"(
+  const SweepPlan plan = plan_sweep(options(R"toml(
 columns = ["perplexity", "loss"]
 [set]
 train.steps = 7
@@ -74,19 +74,18 @@ model.heads = [1, 2]
 model.head_dim = [32, 16]
 [[rows]]
 model.norm = "rms_norm"
-)"));
+)toml"));
   EXPECT_THAT(plan.set, ElementsAre("train.steps=7"));
   EXPECT_THAT(plan.columns, ElementsAre("perplexity", "loss"));
   std::vector<std::string> names;
   for (const SweepRow& row : plan.rows) names.push_back(row.name);
-  EXPECT_THAT(names,
-              ElementsAre("(D) dropout=0.1 label_smoothing=0.0",
-                          "(D) dropout=0.1 label_smoothing=0.1",
-                          "(D) dropout=0.2 label_smoothing=0.0",
-                          "(D) dropout=0.2 label_smoothing=0.1", "as it is",
-                          "heads=1 head_dim=32", "heads=2 head_dim=16", "norm=rms_norm"));
-  EXPECT_THAT(plan.rows[6].changes, ElementsAre(Pair("model.heads", "2"),
-                                                Pair("model.head_dim", "16")));
+  EXPECT_THAT(
+      names,
+      ElementsAre("(D) dropout=0.1 label_smoothing=0.0", "(D) dropout=0.1 label_smoothing=0.1",
+                  "(D) dropout=0.2 label_smoothing=0.0", "(D) dropout=0.2 label_smoothing=0.1",
+                  "as it is", "heads=1 head_dim=32", "heads=2 head_dim=16", "norm=rms_norm"));
+  EXPECT_THAT(plan.rows[6].changes,
+              ElementsAre(Pair("model.heads", "2"), Pair("model.head_dim", "16")));
   EXPECT_EQ(plan.rows[4].folder, "as-it-is");
 }
 
