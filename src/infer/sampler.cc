@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/philox.h"
 #include "heed/error.h"
+#include "kernels/maxima.h"
 #include "kernels/softmax.h"
 
 namespace heed {
@@ -45,21 +46,6 @@ void ban_repeated_ngrams(int n, std::span<const int32_t> text, std::span<float> 
   }
 }
 
-// The greatest of scores[0, kRun); NaN never is. Lanes side by side: compilers make vectors of
-// them.
-constexpr size_t kRun = 64;
-float greatest_of_run(const float* scores) {
-  constexpr size_t kLanes = 16;
-  float lanes[kLanes];
-  std::fill_n(lanes, kLanes, kNever);
-  for (size_t i = 0; i < kRun; i += kLanes) {
-    for (size_t k = 0; k < kLanes; ++k) {
-      lanes[k] = scores[i + k] > lanes[k] ? scores[i + k] : lanes[k];
-    }
-  }
-  return *std::max_element(lanes, lanes + kLanes);
-}
-
 // Calls look(token), in order, for every score above bound() at that time. Few are: a vocabulary is
 // looked through in runs, nearly all of which their greatest score rules out.
 template <class Bound, class Look>
@@ -69,11 +55,17 @@ void for_each_above(std::span<const float> scores, const Bound& bound, const Loo
       if (scores[i] > bound()) look(static_cast<int32_t>(i));
     }
   };
-  size_t at = 0;
-  for (; at + kRun <= scores.size(); at += kRun) {
-    if (greatest_of_run(scores.data() + at) > bound()) look_at(at, at + kRun);
+  constexpr size_t kRun = kernels::kMaximaRun, kRunsAtOnce = 16;
+  const size_t runs = scores.size() / kRun;
+  for (size_t run = 0; run < runs; run += kRunsAtOnce) {
+    const size_t count = std::min(kRunsAtOnce, runs - run);
+    float maxima[kRunsAtOnce];
+    kernels::run_maxima(scores.data() + run * kRun, static_cast<int64_t>(count), maxima);
+    for (size_t i = 0; i < count; ++i) {
+      if (maxima[i] > bound()) look_at((run + i) * kRun, (run + i + 1) * kRun);
+    }
   }
-  look_at(at, scores.size());
+  look_at(runs * kRun, scores.size());
 }
 
 // The likeliest token, or none when there is no score above -infinity. NaN is never the likeliest.
