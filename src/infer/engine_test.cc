@@ -147,7 +147,7 @@ TEST_P(EngineFamilyTest, StreamsWhatTheResultHas) {
   Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
   Ids ids;
   std::string text;
-  int done = 0;
+  std::atomic<int> done = 0;
   SearchOptions search;
   search.max_new_tokens = 15;
   const Callbacks callbacks{.piece =
@@ -260,11 +260,7 @@ TEST_P(EngineFamilyTest, AStopTextEndsTheTextBeforeIt) {
 
 // Many threads submit and cancel at random: everything is answered exactly once.
 TEST(Engine, ThousandsOfRequestsAtOnce) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  constexpr int kEach = 250;
-#else
   constexpr int kEach = 2500;
-#endif
   constexpr int kThreads = 4;
   const Model model = tiny_model(Family::encoder_decoder);
   Engine engine(model, {.threads = 1, .kv_memory_bytes = 2 << 20});
