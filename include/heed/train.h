@@ -7,7 +7,9 @@
 // log.jsonl, TensorBoard's event files and report.html. Running the same again goes on from the
 // last checkpoint, bit for bit as if it had never stopped; nothing is ever wiped.
 //
-// All functions throw heed::Error. train() is not re-entrant for one OUT.
+// All functions throw heed::Error. train() is not re-entrant for one OUT. Signal handlers that may
+// run meanwhile need a stack of their own (sigaltstack, SA_ONSTACK): see
+// src/cli/training_display.h.
 #pragma once
 
 #include <atomic>

@@ -26,9 +26,14 @@ std::string bar(double share) {
 
 }  // namespace
 
-StopOnInterrupt::StopOnInterrupt() {
+StopOnInterrupt::StopOnInterrupt() : stack_(size_t{1} << 16) {
   stop_requested = false;
+  stack_t stack{};
+  stack.ss_sp = stack_.data();
+  stack.ss_size = stack_.size();
+  sigaltstack(&stack, &before_stack_);
   struct sigaction action {};
+  action.sa_flags = SA_ONSTACK | SA_RESTART;
   action.sa_handler = [](int signal) {
     constexpr int kKilledBySignal = 128;  // what shells report
     if (stop_requested.exchange(true)) _exit(kKilledBySignal + signal);
@@ -40,6 +45,7 @@ StopOnInterrupt::StopOnInterrupt() {
 StopOnInterrupt::~StopOnInterrupt() {
   sigaction(SIGINT, &before_interrupt_, nullptr);
   sigaction(SIGTERM, &before_terminate_, nullptr);
+  sigaltstack(&before_stack_, nullptr);
 }
 
 const std::atomic<bool>& StopOnInterrupt::requested() { return stop_requested; }

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/progress.h"
 #include "heed/train.h"
@@ -15,7 +16,10 @@
 namespace heed::cli {
 
 // While it lives, the first Ctrl-C (or SIGTERM) asks for a stop and the second one ends the
-// process. One at a time.
+// process. One at a time, and on the main thread, which is the one that signals go to.
+//
+// The handler has a stack of its own: oneDNN's products keep numbers further below the stack
+// pointer than the system leaves alone, and a handler on the same stack overwrites them.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();
@@ -28,6 +32,8 @@ class StopOnInterrupt {
  private:
   struct sigaction before_interrupt_ {
   }, before_terminate_{};
+  stack_t before_stack_{};
+  std::vector<char> stack_;
 };
 
 std::string duration(double seconds);  // "2h5m", "3m20s", "7s"
