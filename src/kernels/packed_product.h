@@ -1,0 +1,46 @@
+// Rows times a weight of fewer bytes (packed_weight.h): what row_product.h is for floats, with the
+// same promise. A row's result depends on that row and the weight alone: not on how many rows there
+// are, on a row's place among them, on the number of threads, or on the width of a vector.
+//
+// f16 and int4 are row_product() of the floats that the weight stands for (unpack_row), bit for
+// bit.
+//
+// int8 rounds each row of x to 8 bits too, by the row's own largest magnitude, and sums products of
+// integers, exactly:
+//
+//   s(i) = max_l |x(i, l)| / 127,  q(i, l) = round(x(i, l) / s(i)), ties to even
+//   y(i, j) = (float(Σ_l q(i, l) · w(l, j)) · s(i)) · scale(j)
+//
+// The integers are the same on every instruction set: none saturates. A row with an infinity or a
+// NaN becomes NaN throughout.
+#pragma once
+
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "kernels/packed_weight.h"
+
+namespace heed::kernels {
+
+// y [m, n] = x [m, k] · Wᵀ. Rows are x_row and y_row floats apart; y and x do not overlap.
+struct PackedProduct {
+  int64_t m = 0;
+  const float* x = nullptr;
+  int64_t x_row = 0;
+  PackedWeight w;
+  float* y = nullptr;
+  int64_t y_row = 0;
+  float* scratch = nullptr;  // packed_product_scratch_floats(…), aligned as an Arena's
+};
+
+void packed_product(ThreadPool& pool, const PackedProduct& product);
+
+// For f16 and int4 at most 72 KB a thread, and nothing for few rows; for int8 the rows of x as
+// integers. `threads` is that of the pool.
+int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads);
+
+// packed_product() of int8, in a file of its own.
+void int8_product(ThreadPool& pool, const PackedProduct& product);
+int64_t int8_product_scratch_floats(int64_t m, int64_t k);
+
+}  // namespace heed::kernels

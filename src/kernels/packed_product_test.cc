@@ -1,0 +1,243 @@
+// int8's kernel has one instruction set more than the others.
+#define HWY_WANT_AVX3_DL
+
+#include "kernels/packed_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "heed/error.h"
+#include "kernels/each_target.h"
+#include "kernels/packed_testing.h"
+#include "kernels/row_product.h"
+
+namespace heed::kernels {
+namespace {
+
+constexpr float kGuard = 12345;
+constexpr int64_t kXGap = 3, kYGap = 5;  // between rows
+
+struct Shape {
+  int64_t m, n, k;
+  std::string text() const {
+    return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+  }
+};
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::vector<float> input(const Shape& s) { return random_floats(s.m * (s.k + kXGap), 1); }
+
+// y [m, n + kYGap] of rows [first, first + m) of x, with guards between the rows that stay.
+std::vector<float> product(ThreadPool& pool, const PackedWeight& w, const std::vector<float>& x,
+                           int64_t first, int64_t m) {
+  std::vector<float> y(static_cast<size_t>(m * (w.n + kYGap)), kGuard);
+  const auto floats = static_cast<size_t>(packed_product_scratch_floats(m, w, pool.threads()));
+  Arena arena((floats + 16) * sizeof(float));
+  float* scratch = arena.allocate<float>(floats + 16);
+  scratch[floats] = kGuard;
+  packed_product(pool, {.m = m,
+                        .x = x.data() + first * (w.k + kXGap),
+                        .x_row = w.k + kXGap,
+                        .w = w,
+                        .y = y.data(),
+                        .y_row = w.n + kYGap,
+                        .scratch = scratch});
+  EXPECT_EQ(scratch[floats], kGuard) << "beyond the scratch";
+  return y;
+}
+
+// The definitions of packed_product.h, one element after the other.
+std::vector<float> int8_reference(const PackedMatrix& w, const Shape& s,
+                                  const std::vector<float>& x) {
+  std::vector<float> y(static_cast<size_t>(s.m * (s.n + kYGap)), kGuard);
+  for (int64_t i = 0; i < s.m; ++i) {
+    const float* row = x.data() + i * (s.k + kXGap);
+    float largest = 0;
+    for (int64_t l = 0; l < s.k; ++l) largest = std::max(largest, std::abs(row[l]));
+    const float inverse = 127 / largest;
+    for (int64_t j = 0; j < s.n; ++j) {
+      const std::vector<std::byte> numbers = w.numbers(j);
+      int64_t sum = 0;
+      for (int64_t l = 0; l < s.k; ++l) {
+        const auto q = static_cast<int64_t>(std::nearbyint(row[l] * inverse));
+        sum += q * static_cast<int8_t>(numbers[static_cast<size_t>(l)]);
+      }
+      const float scale = largest > 0 ? largest / 127 : 0;
+      y[static_cast<size_t>(i * (s.n + kYGap) + j)] =
+          static_cast<float>(sum) * scale * w.scales(j).front();
+    }
+  }
+  return y;
+}
+
+std::vector<float> float_reference(const PackedMatrix& w, const Shape& s,
+                                   const std::vector<float>& x) {
+  ThreadPool one(1);
+  const std::vector<float> weight = w.floats();
+  std::vector<float> y(static_cast<size_t>(s.m * (s.n + kYGap)), kGuard);
+  const auto floats = static_cast<size_t>(row_product_scratch_floats(s.m, s.n, s.k, 1));
+  Arena arena(floats * sizeof(float) + 64);
+  row_product(one, {.m = s.m,
+                    .n = s.n,
+                    .k = s.k,
+                    .x = x.data(),
+                    .x_row = s.k + kXGap,
+                    .w = weight.data(),
+                    .w_row = s.k,
+                    .y = y.data(),
+                    .y_row = s.n + kYGap,
+                    .scratch = arena.allocate<float>(floats)});
+  return y;
+}
+
+std::vector<Shape> odd_shapes() {
+  std::vector<Shape> shapes;
+  for (int64_t m = 1; m <= 36; ++m) shapes.push_back({m, 1 + 37 * m % 113, 1 + 29 * m % 71});
+  for (const int64_t n : {1, 15, 16, 17, 32, 33, 47, 48, 49, 96, 100}) {
+    for (const int64_t k : {1, 3, 4, 5, 8, 31, 32, 33, 40}) shapes.push_back({3, n, k});
+  }
+  shapes.push_back({1, 300, 1000});
+  shapes.push_back({21, 53, 1000});
+  shapes.push_back({259, 20, 30});
+  return shapes;
+}
+
+TEST(PackedProduct, IsWhatItsDefinitionSays) {
+  ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
+  for (const Shape& shape : odd_shapes()) {
+    SCOPED_TRACE(shape.text());
+    const std::vector<float> x = input(shape);
+    for (const WeightType type : kNarrowTypes) {
+      SCOPED_TRACE(static_cast<int>(type));
+      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+      const std::vector<float> integers =
+          type == WeightType::int8 ? int8_reference(w, shape, x) : std::vector<float>();
+      for_each_target([&] {
+        const std::vector<float> expected =
+            type == WeightType::int8 ? integers : float_reference(w, shape, x);
+        for (ThreadPool& pool : pools) {
+          EXPECT_TRUE(same_bits(product(pool, w.weight(), x, 0, shape.m), expected));
+        }
+      });
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(PackedProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
+  const Shape shape{300, 517, 1033};
+  const std::vector<float> x = input(shape);
+  for (const WeightType type : kNarrowTypes) {
+    SCOPED_TRACE(static_cast<int>(type));
+    const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+    for_each_target([&] {
+      ThreadPool one(1), three(3);
+      const std::vector<float> whole = product(one, w.weight(), x, 0, shape.m);
+      EXPECT_TRUE(same_bits(product(three, w.weight(), x, 0, shape.m), whole));
+      for (const int64_t rows : {1, 2, 3, 4, 5, 8, 9, 64}) {
+        const int64_t first = (shape.m - rows) * 2 / 3;
+        const float* begin = whole.data() + first * (shape.n + kYGap);
+        EXPECT_TRUE(same_bits(product(three, w.weight(), x, first, rows),
+                              {begin, begin + rows * (shape.n + kYGap)}))
+            << rows << " rows from " << first;
+      }
+    });
+  }
+}
+
+// Where 16 bits, or the sum of two products of bytes in them, would not do.
+TEST(PackedProduct, Int8NeverSaturates) {
+  const Shape shape{9, 50, 4096};
+  for (const float sign : {1.0f, -1.0f}) {
+    std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), 3.0f);
+    const PackedMatrix w(WeightType::int8, shape.n, shape.k,
+                         std::vector<float>(static_cast<size_t>(shape.n * shape.k), sign * 0.5f));
+    const std::vector<float> expected = int8_reference(w, shape, x);
+    for_each_target([&] {
+      ThreadPool one(1);
+      EXPECT_TRUE(same_bits(product(one, w.weight(), x, 0, shape.m), expected));
+    });
+    EXPECT_NEAR(expected[0], sign * 0.5f * 3 * 4096, 1);
+  }
+}
+
+TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
+  const Shape shape{9, 21, 40};
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    for (const WeightType type : kNarrowTypes) {
+      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+      const std::vector<float> x = input(shape);
+      std::vector<float> spoilt = x;
+      spoilt[static_cast<size_t>(3 * (shape.k + kXGap) + 38)] = bad;
+      for_each_target([&] {
+        ThreadPool pool(1);
+        const std::vector<float> clean = product(pool, w.weight(), x, 0, shape.m);
+        const std::vector<float> y = product(pool, w.weight(), spoilt, 0, shape.m);
+        for (int64_t i = 0; i < shape.m; ++i) {
+          for (int64_t j = 0; j < shape.n; ++j) {
+            const auto at = static_cast<size_t>(i * (shape.n + kYGap) + j);
+            if (i == 3) {
+              EXPECT_FALSE(std::isfinite(y[at])) << i << ", " << j;
+            } else {
+              EXPECT_EQ(y[at], clean[at]) << i << ", " << j;
+            }
+          }
+        }
+      });
+    }
+  }
+}
+
+TEST(PackedProduct, ZerosAndAlmostZerosGiveZeros) {
+  const Shape shape{2, 20, 30};
+  const PackedMatrix w(WeightType::int8, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+  ThreadPool pool(1);
+  for (const float value : {0.0f, 1e-42f}) {
+    const std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), value);
+    const std::vector<float> y = product(pool, w.weight(), x, 0, shape.m);
+    for (int64_t j = 0; j < shape.n; ++j) EXPECT_EQ(y[static_cast<size_t>(j)], 0);
+  }
+}
+
+TEST(PackedProduct, AnEmptySumIsZero) {
+  ThreadPool pool(1);
+  std::byte nothing{};
+  for (const WeightType type : kNarrowTypes) {
+    std::vector<float> y(6, 5.0f);
+    packed_product(pool, {.m = 2, .w = {type, 3, 0, &nothing}, .y = y.data(), .y_row = 3});
+    EXPECT_EQ(y, std::vector<float>(6, 0.0f));
+  }
+}
+
+TEST(PackedProduct, RefusesRowsThatOverlap) {
+  ThreadPool pool(1);
+  const PackedMatrix w(WeightType::f16, 4, 6, random_floats(24, 2));
+  std::vector<float> x(12), y(8);
+  EXPECT_THROW(
+      packed_product(
+          pool, {.m = 2, .x = x.data(), .x_row = 5, .w = w.weight(), .y = y.data(), .y_row = 4}),
+      Error);
+  EXPECT_THROW(
+      packed_product(
+          pool, {.m = 2, .x = x.data(), .x_row = 6, .w = w.weight(), .y = y.data(), .y_row = 3}),
+      Error);
+}
+
+TEST(PackedProduct, ScratchStaysSmall) {
+  EXPECT_EQ(packed_product_scratch_floats(1, {WeightType::f16, 50257, 768}, 64), 0);
+  EXPECT_LE(packed_product_scratch_floats(4096, {WeightType::int4, 50257, 768}, 2), 1 << 16);
+  EXPECT_LE(packed_product_scratch_floats(32, {WeightType::int8, 50257, 768}, 64), 32 * 768);
+}
+
+}  // namespace
+}  // namespace heed::kernels

@@ -1,0 +1,140 @@
+// The register tiles of products of rows with a weight: rows of x times a packed panel of the
+// weight, each element one chain of fused multiply-adds over k in order (row_product.h).
+
+// Per-target include guard, as Highway's own -inl.h files have it.
+#if defined(HEED_KERNELS_ROW_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ROW_TILE_INL_H_
+#undef HEED_KERNELS_ROW_TILE_INL_H_
+#else
+#define HEED_KERNELS_ROW_TILE_INL_H_
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "kernels/parts.h"
+#include "kernels/vector_loop-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Vector = hn::Vec<Floats>;
+
+// Rows × vectors of y held in registers. AVX-512 and NEON have 32 registers: 8 × 3 sums, three
+// vectors of the weight and a broadcast element of x. AVX2 and SSE have 16: 6 × 2 sums.
+#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
+inline constexpr int kRegisters = 32;
+inline constexpr int kTileRows = 8;
+inline constexpr int kTileVectors = 3;
+#else
+inline constexpr int kRegisters = 16;
+inline constexpr int kTileRows = 6;
+inline constexpr int kTileVectors = 2;
+#endif
+
+HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
+HWY_INLINE int64_t panel_cols() { return kTileVectors * lanes(); }
+
+// Rows of x times a panel.
+struct Tile {
+  const float* x;  // [rows, depth]
+  int64_t x_row;
+  const float* panel;  // [depth, vectors · lanes]
+  int64_t depth;
+  float* y;
+  int64_t y_row;
+  int64_t cols;    // of y; the last vector may have less than all its lanes
+  bool continues;  // the sums so far are in y
+};
+
+// kRows rows, kVectors vectors; kPart: the last vector has only some of its lanes.
+template <int kRows, int kVectors, bool kPart>
+HWY_INLINE void multiply_tile(const Tile& t) {
+  const Floats d;
+  const int64_t step = kVectors * lanes();
+  const size_t tail = static_cast<size_t>(t.cols - (kVectors - 1) * lanes());
+  Vector sums[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      const float* y = t.y + r * t.y_row + v * lanes();
+      if (!t.continues) {
+        hwy::Prefetch(y);
+        sums[r][v] = hn::Zero(d);
+      } else if (kPart && v == kVectors - 1) {
+        sums[r][v] = LoadFirst(d, tail, y);
+      } else {
+        sums[r][v] = hn::LoadU(d, y);
+      }
+    }
+  }
+  const float* HWY_RESTRICT
+      x[kRows];  // or the compiler computes addresses row by row, step by step
+  for (int r = 0; r < kRows; ++r) x[r] = t.x + r * t.x_row;
+  const float* HWY_RESTRICT panel = t.panel;
+  const auto add_step = [&](int64_t l, int64_t i) HWY_ATTR {
+    Vector columns[kVectors];
+    for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, panel + i * step + v * lanes());
+    for (int r = 0; r < kRows; ++r) {
+      const Vector element = hn::Set(d, x[r][l + i]);
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
+      }
+    }
+  };
+  int64_t l = 0;
+  for (; l + 4 <= t.depth; l += 4, panel += 4 * step) {
+    add_step(l, 0);
+    add_step(l, 1);
+    add_step(l, 2);
+    add_step(l, 3);
+  }
+  for (; l < t.depth; ++l, panel += step) add_step(l, 0);
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      float* y = t.y + r * t.y_row + v * lanes();
+      if (kPart && v == kVectors - 1) {
+        StoreFirst(sums[r][v], d, tail, y);
+      } else {
+        hn::StoreU(sums[r][v], d, y);
+      }
+    }
+  }
+}
+
+template <int kVectors, bool kPart>
+HWY_NOINLINE void multiply_rows(Tile t, int64_t rows) {
+  const auto advance = [&](int64_t by) {
+    t.x += by * t.x_row;
+    t.y += by * t.y_row;
+    return rows - by;
+  };
+  while (rows >= kTileRows) multiply_tile<kTileRows, kVectors, kPart>(t), rows = advance(kTileRows);
+  while (rows >= 4) multiply_tile<4, kVectors, kPart>(t), rows = advance(4);
+  while (rows >= 1) multiply_tile<1, kVectors, kPart>(t), rows = advance(1);
+}
+
+// `rows` rows of x times one panel.
+HWY_INLINE void multiply_panel(const Tile& t, int64_t rows) {
+  const bool part = t.cols % lanes() != 0;
+  switch (ceil_div(t.cols, lanes())) {
+    case 1:
+      return part ? multiply_rows<1, true>(t, rows) : multiply_rows<1, false>(t, rows);
+    case 2:
+      return part ? multiply_rows<2, true>(t, rows) : multiply_rows<2, false>(t, rows);
+    default:
+      if constexpr (kTileVectors > 2) {
+        return part ? multiply_rows<3, true>(t, rows) : multiply_rows<3, false>(t, rows);
+      }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_ROW_TILE_INL_H_
