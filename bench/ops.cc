@@ -31,6 +31,7 @@ std::vector<Row> matching_rows(int threads, const std::string& filter) {
   const SpeedSizes sizes = sizes_for(threads);
   add_op_rows(sizes, rows);
   add_kernel_rows(sizes, rows);
+  add_packed_rows(rows);
   std::set<std::string> first_words;
   for (Row& row : rows) {
     first_words.insert(row.name.substr(0, row.name.find(' ')));

@@ -67,5 +67,7 @@ void add_row_product_rows(std::vector<Row>& rows);
 void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
 // kernel_rows.cc: what is no op by itself, or only an op's epilogue.
 void add_kernel_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
+// packed_rows.cc: rows times weights of each type.
+void add_packed_rows(std::vector<Row>& rows);
 
 }  // namespace heed::bench
