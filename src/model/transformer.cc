@@ -269,11 +269,11 @@ Var Transformer::feed_forward(Ctx& ctx, const Layer& layer, Var x) const {
   if (c_.ffn_kind == FfnKind::gated) {
     const int64_t width = layer.ffn_in.out() / 2;
     const auto [gate, up] = split<2>(ctx, linear(ctx, x, layer.ffn_in), {width, width});
-    hidden = gated(ctx, gate, up, c_.activation);
+    hidden = dropout(ctx, gated(ctx, gate, up, c_.activation), c_.activation_dropout);
   } else {
-    hidden = linear(ctx, x, layer.ffn_in, c_.activation);
+    hidden = linear(ctx, x, layer.ffn_in, c_.activation, c_.activation_dropout);
   }
-  return linear(ctx, dropout(ctx, hidden, c_.activation_dropout), layer.ffn_out);
+  return linear(ctx, hidden, layer.ffn_out);
 }
 
 Var Transformer::block(Ctx& ctx, const Pass& pass, size_t index, Var x) const {

@@ -1,3 +1,4 @@
+#include "kernels/dropout.h"
 #include "kernels/elementwise.h"
 #include "ops/ops.h"
 #include "ops/weight_gradient.h"
@@ -12,17 +13,19 @@ struct Record {
   Activation activation;
   ConstMat x;
   ConstMat saved;  // what the activation's derivative is computed from
+  kernels::Dropout drop;
 
   void backward(Ctx& ctx);
 };
 
-// With dz = dy ∘ activation'(z):  dW += dzᵀ x,  db += Σ_rows dz,  dx += dz W.
+// With dz = dropout(dy) ∘ activation'(z):  dW += dzᵀ x,  db += Σ_rows dz,  dx += dz W.
 void Record::backward(Ctx& ctx) {
   const Mat dz = ctx.tape->arrived(ctx, *out);  // ours to overwrite: nobody reads dy after us
   if (activation != Activation::none) {
     ctx.parallel(dz.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-      kernels::activate_backward(activation, saved.data + begin, dz.data + begin, dz.data + begin,
-                                 end - begin);
+      float* at = dz.data + begin;
+      if (drop.p > 0) kernels::dropout(drop, begin, at, at, end - begin);
+      kernels::activate_backward(activation, saved.data + begin, at, at, end - begin);
     });
   }
   if (layer.bias && layer.bias.gradient) {
@@ -69,9 +72,19 @@ void Record::backward(Ctx& ctx) {
   }
 }
 
+// Whether the derivative can be told after dropout has overwritten the output. ReLU's can: where
+// dropout put a zero, no gradient arrives.
+bool derivative_survives_dropout(Activation activation) {
+  return activation == Activation::relu || kernels::backward_needs_input(activation);
+}
+
 }  // namespace
 
-Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation) {
+Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation, float p) {
+  check_dropout(p);
+  if (p > 0 && !derivative_survives_dropout(activation)) {
+    return dropout(ctx, linear(ctx, x, layer, activation), p);
+  }
   HEED_CHECK(x.cols() == layer.in(), "linear: the input's width is not the weight's");
   HEED_CHECK(!layer.bias || layer.bias.value.cols == layer.out(),
              "linear: a bias of another width");
@@ -92,8 +105,17 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation) {
                                 .cols = out});
     });
   }
+  const bool drops = ctx.tape && p > 0;
+  const kernels::Dropout drop{drops ? ctx.next_site() : RandomKey{}, drops ? p : 0};
+  if (drops) {
+    ctx.parallel(y.value.size(), kElementGrain, [&](int64_t begin, int64_t end) {
+      float* at = y.value.data + begin;
+      kernels::dropout(drop, begin, at, at, end - begin);
+    });
+  }
   if (ctx.tape) {
-    ctx.tape->record(y.gradient, Record{y.gradient, x.gradient, layer, activation, x.value, sum});
+    ctx.tape->record(y.gradient,
+                     Record{y.gradient, x.gradient, layer, activation, x.value, sum, drop});
     keep_value(x);
     if (activation != Activation::none && !keep_sum) keep_value(y);
   }

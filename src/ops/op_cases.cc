@@ -201,6 +201,7 @@ OpCase linear_case(const LinearCase& o) {
                    .add(o.bias, "bias")
                    .add(o.layout == LinearLayout::in_out, "in_out")
                    .add(o.slice, "slice")
+                   .add(o.dropout > 0, "dropout")
                    .text();
   op.shape = dims({o.rows, o.in, o.out});
   op.inputs = {{o.rows, o.slice ? 3 * o.in : o.in}};
@@ -209,16 +210,18 @@ OpCase linear_case(const LinearCase& o) {
   if (o.bias) op.weights.push_back({1, o.out});
   op.run = [o](Ctx& ctx, Vars inputs, Weights weights) {
     const Linear layer{weights[0], o.bias ? weights[1] : Weight{}, o.layout};
-    if (!o.slice) return output(linear(ctx, inputs[0], layer, o.activation));
+    if (!o.slice) return output(linear(ctx, inputs[0], layer, o.activation, o.dropout));
     const auto slices = split<3>(ctx, own(ctx, inputs[0]), {o.in, o.in, o.in});
-    return output(linear(ctx, slices[1], layer, o.activation));
+    return output(linear(ctx, slices[1], layer, o.activation, o.dropout));
   };
   op.reference = [o](const ReferenceOperands& in) -> std::vector<Matrix> {
     const Matrix x = o.slice ? reference::columns(in.inputs[0], o.in, o.in) : in.inputs[0];
-    return {reference::activate(
+    const Matrix y = reference::activate(
         reference::linear(x, in.weights[0], optional_matrix(in.weights, 1), o.layout),
-        o.activation)};
+        o.activation);
+    return {reference::dropout(y, in.dropout, o.dropout)};
   };
+  op.draws = o.dropout > 0;
   if (o.activation == Activation::relu) op.difference = kReluDifference;
   const auto rows = static_cast<double>(o.rows), in = static_cast<double>(o.in);
   const auto out = static_cast<double>(o.out);

@@ -26,6 +26,7 @@ struct LinearCase {
   Activation activation = Activation::none;
   LinearLayout layout = LinearLayout::out_in;
   bool slice = false;  // the input is the middle third of a split matrix
+  float dropout = 0;
 };
 OpCase linear_case(const LinearCase& options);
 

@@ -170,6 +170,8 @@ void add_linear(Table& table) {
         linear_case({.rows = 7, .in = 13, .out = 19, .bias = true, .activation = activation}));
     table.push_back(linear_case(
         {.rows = 5, .in = 16, .out = 9, .activation = activation, .layout = LinearLayout::in_out}));
+    table.push_back(linear_case(
+        {.rows = 9, .in = 10, .out = 31, .bias = true, .activation = activation, .dropout = 0.3f}));
   }
   table.push_back(linear_case({.rows = 1, .in = 24, .out = 33, .bias = true}));
   table.push_back(linear_case({.rows = 1, .in = 1, .out = 1}));

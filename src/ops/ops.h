@@ -50,8 +50,10 @@ Var embed(Ctx& ctx, const Batch& batch, const Embedding& embedding);
 
 // ---- linear.cc -------------------------------------------------------------------------------
 
-// activation(x Wᵀ + b).  x [rows, in] → [rows, out]
-Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation = Activation::none);
+// dropout(activation(x Wᵀ + b)), in one matrix where the derivative allows.  x [rows, in] →
+// [rows, out]
+Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation = Activation::none,
+           float dropout = 0);
 
 // ---- norm.cc ---------------------------------------------------------------------------------
 
