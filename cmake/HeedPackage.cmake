@@ -22,24 +22,79 @@ target_link_libraries(heed_package PRIVATE DNNL::dnnl hwy::hwy OpenMP::OpenMP_CX
                       PkgConfig::pcre2 PkgConfig::sentencepiece PkgConfig::zstd Threads::Threads)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
-install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 if(TARGET heed_mpi)
-  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
 endif()
-install(TARGETS heed_package EXPORT heed-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS heed_package EXPORT heed-targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 # Heed's own measurements are the command's business.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "bench.h" EXCLUDE)
-install(EXPORT heed-targets NAMESPACE heed:: DESTINATION ${package_folder})
+install(EXPORT heed-targets NAMESPACE heed:: DESTINATION ${package_folder}
+        COMPONENT development)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/heed-config.cmake.in heed-config.cmake
                               INSTALL_DESTINATION ${package_folder})
 # The middle digit moves when old models stop loading, and what programs see may change then too.
 write_basic_package_version_file(heed-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/heed-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/heed-config-version.cmake
-        DESTINATION ${package_folder})
+        DESTINATION ${package_folder} COMPONENT development)
 
 list(TRANSFORM OpenMP_CXX_LIB_NAMES PREPEND "-l" OUTPUT_VARIABLE openmp_libraries)
 list(JOIN openmp_libraries " " openmp_libraries)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/heed.pc.in heed.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/heed.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/heed.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
+
+# The manual page and the shells' completions, which the command's own help makes; so not where it
+# cannot be run, or is built to be tested.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT HEED_SANITIZE AND NOT HEED_FUZZ)
+  set(help ${PROJECT_BINARY_DIR}/help)
+  set(help_files ${help}/heed.1 ${help}/heed ${help}/_heed ${help}/heed.fish)
+  set(help_script ${PROJECT_SOURCE_DIR}/scripts/help-files)
+  add_custom_command(OUTPUT ${help_files}
+                     COMMAND ${help_script} $<TARGET_FILE:heed> ${help}
+                     DEPENDS heed ${help_script}
+                     COMMENT "Writing the manual page and completions" VERBATIM)
+  add_custom_target(heed_help ALL DEPENDS ${help_files})
+  install(FILES ${help}/heed.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+  install(FILES ${help}/heed DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          COMPONENT command)
+  install(FILES ${help}/_heed DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
+          COMPONENT command)
+  install(FILES ${help}/heed.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+          COMPONENT command)
+endif()
+
+# Debian packages: scripts/package. The module for MPI is one of its own, as few need MPI's libraries.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME heed)
+  set(CPACK_PACKAGE_CONTACT "The Heed developers")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_COMPONENTS_ALL command mpi development)
+  set(CPACK_COMPONENTS_GROUPING IGNORE)
+  set(CPACK_DEB_COMPONENT_INSTALL ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # Depends: what the libraries' own packages say
+
+  set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME heed)
+  set(CPACK_COMPONENT_COMMAND_DESCRIPTION
+      "Trains, translates, generates, classifies and inspects Transformers on ordinary CPUs.")
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME heed-mpi)
+  set(CPACK_COMPONENT_MPI_DESCRIPTION "Lets heed train on several machines, under mpirun.")
+  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "heed (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libheed-dev)
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+  set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The library, for C++ programs that use Heed.")
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+      "libdnnl-dev, libhwy-dev, libicu-dev, libpcre2-dev, libsentencepiece-dev, libzstd-dev, ocl-icd-opencl-dev, pkg-config, zlib1g-dev")
+  include(CPack)
+endif()
