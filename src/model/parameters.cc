@@ -52,7 +52,7 @@ class Declaration {
   void matrix(const std::string& name, int64_t out, int64_t in, std::vector<int64_t> parts = {},
               float shrink = 1) {
     ParameterSpec spec{name, out, in, Init::normal, kSpread * shrink, std::move(parts)};
-    if (init_ == Initialisation::xavier) spec.init = Init::xavier_uniform;
+    if (init_ == Initialisation::xavier) spec.init = Init::xavier_uniform, spec.deviation = shrink;
     if (init_ == Initialisation::t5) spec.deviation = one_over_root(in);
     specs_.push_back(std::move(spec));
   }
@@ -113,12 +113,15 @@ class Declaration {
                   kv = int64_t{kv_heads(heads)} * head_dim(heads);
     const bool bias =
         c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::qkv;
+    // fairseq and PyTorch start q, k and v smaller by √2 than Xavier has it. With much dropout the
+    // decoder else takes long to find out that it can look at the source.
+    const float gain = init_ == Initialisation::xavier ? std::sqrt(0.5f) : 1;
     if (cross) {
-      linear(name + ".q", q, c_.width, bias);
+      linear(name + ".q", q, c_.width, bias, {}, gain);
       shrink_queries(head_dim(heads));
-      linear(name + ".kv", 2 * kv, c_.width, bias, {kv, kv});
+      linear(name + ".kv", 2 * kv, c_.width, bias, {kv, kv}, gain);
     } else {
-      linear(name + ".qkv", q + 2 * kv, c_.width, bias, {q, kv, kv});
+      linear(name + ".qkv", q + 2 * kv, c_.width, bias, {q, kv, kv}, gain);
       shrink_queries(head_dim(heads));
     }
     const bool out_bias =
@@ -252,7 +255,7 @@ void Parameters::initialise(uint64_t seed) {
     size_t part = 0;
     for (const int64_t rows : spec.parts.empty() ? whole : spec.parts) {
       const float deviation = spec.deviations.empty() ? spec.deviation : spec.deviations[part++];
-      const float bound = std::sqrt(6.0f / static_cast<float>(rows + spec.cols));
+      const float bound = deviation * std::sqrt(6.0f / static_cast<float>(rows + spec.cols));
       for (int64_t k = row * spec.cols; k < (row + rows) * spec.cols; ++k) {
         switch (spec.init) {
           case Init::zeros:

@@ -21,7 +21,7 @@ enum class Init {
   zeros,
   ones,
   normal,          // mean 0, a standard deviation
-  xavier_uniform,  // ±√(6 / (in + out)), of the matrix or of each part of it
+  xavier_uniform,  // ±deviation · √(6 / (in + out)), of the matrix or of each part of it
 };
 
 struct ParameterSpec {
@@ -29,7 +29,7 @@ struct ParameterSpec {
   int64_t rows = 0;
   int64_t cols = 0;
   Init init = Init::zeros;
-  float deviation = 0;              // of Init::normal
+  float deviation = 0;              // of Init::normal; a factor for Init::xavier_uniform
   std::vector<int64_t> parts{};     // rows of each part of a stacked matrix; empty: one part
   std::vector<float> deviations{};  // of each part, where they differ
 

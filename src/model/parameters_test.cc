@@ -36,8 +36,8 @@ TEST(Parameters, NormsStartAtOneAndStackedMatricesAsTheirParts) {
   Parameters p(small());
   p.initialise(3);
   for (const float gamma : p.values("encoder.0.self.norm.gamma")) EXPECT_EQ(gamma, 1);
-  // Xavier's bound of q, k and v each, not of the tall matrix that they make together.
-  const float bound = std::sqrt(6.0f / (128 + 128));
+  // Xavier's bound of q, k and v each, not of the tall matrix that they make together; less √2.
+  const float bound = std::sqrt(0.5f) * std::sqrt(6.0f / (128 + 128));
   float largest = 0;
   for (const float w : p.values("encoder.0.self.qkv.weight")) {
     largest = std::max(largest, std::abs(w));
