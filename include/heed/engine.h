@@ -143,9 +143,11 @@ class Engine {
 
   // All of them, longest first so that batches are full; on_result(index, result) is called on this
   // thread in the order of the requests, each as soon as it and those before it are there. The
-  // first error is thrown, after the rest was cancelled.
+  // first error is thrown, after the rest was cancelled. `is_cancelled`, if given, is asked every
+  // now and then: true ends it all with the error cancelled.
   void run(std::vector<Request> requests,
-           const std::function<void(size_t index, Result&& result)>& on_result);
+           const std::function<void(size_t index, Result&& result)>& on_result,
+           const std::function<bool()>& is_cancelled = {});
   // Raw ids in, raw ids of the best answers out (decoder's start or prompt included).
   std::vector<std::vector<int32_t>> run_ids(const std::vector<std::vector<int32_t>>& inputs,
                                             const SearchOptions& search);
@@ -176,12 +178,15 @@ struct TranslateOptions {
   std::string source_prefix{};  // before every sentence: "translate English to German: "
   std::string prefix{};         // how the translation begins
   std::string source_language{}, target_language{};
+  std::function<bool()> is_cancelled{};  // as Engine::run() takes it
 };
 
 class Translator {
  public:
   // Throws unsupported for a model that has no source.
   explicit Translator(Model model, const EngineOptions& options = {});
+  // With an engine that others use too.
+  explicit Translator(std::shared_ptr<Engine> engine);
 
   // Sentences that are still longer than the model reads are cut at spaces and translated in
   // pieces.
@@ -193,7 +198,7 @@ class Translator {
   Engine& engine() { return *engine_; }
 
  private:
-  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<Engine> engine_;
 };
 
 class Generator {

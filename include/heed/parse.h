@@ -29,13 +29,17 @@ class Parser {
  public:
   // Throws unsupported for other models.
   explicit Parser(Model model, const EngineOptions& options = {});
+  // With an engine that others use too.
+  explicit Parser(std::shared_ptr<Engine> engine);
 
   // Sentences are words with white space between. `search`: nothing takes the model's own.
+  // `is_cancelled` is as Engine::run() takes it.
   std::vector<Parsed> parse(const std::vector<std::string>& sentences,
-                            const std::optional<SearchOptions>& search = {});
+                            const std::optional<SearchOptions>& search = {},
+                            const std::function<bool()>& is_cancelled = {});
 
  private:
-  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<Engine> engine_;
 };
 
 }  // namespace heed

@@ -18,6 +18,8 @@ namespace {
 
 // Requests that run() sorts by length at a time; two such windows are under way at once.
 constexpr size_t kWindow = 512;
+// How often run() asks whether it shall stop.
+constexpr std::chrono::milliseconds kCancelInterval{20};
 
 const Model& checked(const Model& model) {
   if (model.can_generate()) return model;
@@ -340,7 +342,8 @@ const Model& Engine::model() const { return impl_->model(); }
 EngineStatistics Engine::statistics() const { return impl_->statistics(); }
 
 void Engine::run(std::vector<Request> requests,
-                 const std::function<void(size_t index, Result&& result)>& on_result) {
+                 const std::function<void(size_t index, Result&& result)>& on_result,
+                 const std::function<bool()>& is_cancelled) {
   std::vector<std::optional<Handle>> handles(requests.size());
   const auto length = [&](size_t i) {
     return requests[i].ids ? requests[i].ids->size() : requests[i].text.size();
@@ -369,6 +372,9 @@ void Engine::run(std::vector<Request> requests,
     submit_window(0);
     for (size_t i = 0; i < requests.size(); ++i) {
       if (i % kWindow == 0) submit_window(i + kWindow);
+      while (is_cancelled && !handles[i]->wait_for(kCancelInterval)) {
+        if (is_cancelled()) throw Error(ErrorCode::cancelled, "the requests were cancelled");
+      }
       on_result(i, handles[i]->get());
       handles[i].reset();
     }

@@ -197,6 +197,23 @@ TEST_P(EngineFamilyTest, CancelAndDeadline) {
   EXPECT_TRUE(begun);
 }
 
+TEST_P(EngineFamilyTest, ARunOfManyCanBeCancelled) {
+  Engine engine(model_, {.threads = 1});
+  std::vector<Request> requests;
+  for (const Ids& ids : random_inputs(300, 5)) {
+    requests.push_back({.ids = ids, .search = beam_of(4, 50)});
+  }
+  size_t given = 0;
+  const auto code = code_of([&] {
+    engine.run(
+        std::move(requests), [&](size_t, Result&&) { ++given; }, [] { return true; });
+  });
+  EXPECT_EQ(code, ErrorCode::cancelled);
+  EXPECT_LT(given, 300U);
+  // The engine lives on.
+  EXPECT_EQ(engine.submit({.ids = Ids{5, 6}}).get().answers.size(), 1U);
+}
+
 TEST_P(EngineFamilyTest, DestructionAnswersEverything) {
   std::vector<Handle> handles;
   {

@@ -7,18 +7,30 @@
 
 namespace heed {
 
-Parser::Parser(Model model, const EngineOptions& options) {
+namespace {
+
+const Model& checked(const Model& model) {
   if (!model.has_source() || !model.can_generate()) {
     throw Error(ErrorCode::unsupported,
                 "parsing takes an encoder-decoder model with a language_model head; this one is " +
                     model.family() + " with head = " + model.head(),
                 "train one with the parsing objective (heed train)");
   }
-  engine_ = std::make_unique<Engine>(std::move(model), options);
+  return model;
+}
+
+}  // namespace
+
+Parser::Parser(Model model, const EngineOptions& options)
+    : engine_(std::make_shared<Engine>(checked(model), options)) {}
+
+Parser::Parser(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
+  checked(engine_->model());
 }
 
 std::vector<Parsed> Parser::parse(const std::vector<std::string>& sentences,
-                                  const std::optional<SearchOptions>& search) {
+                                  const std::optional<SearchOptions>& search,
+                                  const std::function<bool()>& is_cancelled) {
   std::vector<Parsed> results(sentences.size());
   std::vector<Request> requests;
   std::vector<size_t> owners;  // the sentence of each request
@@ -35,14 +47,15 @@ std::vector<Parsed> Parser::parse(const std::vector<std::string>& sentences,
     requests.push_back({.text = std::move(joined), .search = search, .may_truncate = true});
     owners.push_back(i);
   }
-  engine_->run(std::move(requests), [&](size_t r, Result&& result) {
+  const auto on_result = [&](size_t r, Result&& result) {
     Parsed& parsed = results[owners[r]];
     const Answer& best = result.best();
     parsed.tree = bracket_tree(tree_from_linear(best.text, words[owners[r]]));
     parsed.linear = best.text;
     parsed.score = best.score;
     parsed.truncated = result.truncated;
-  });
+  };
+  engine_->run(std::move(requests), on_result, is_cancelled);
   return results;
 }
 

@@ -150,14 +150,25 @@ class Assembly {
 
 }  // namespace
 
-Translator::Translator(Model model, const EngineOptions& options) {
+namespace {
+
+const Model& checked(const Model& model) {
   if (!model.has_source()) {
     throw Error(ErrorCode::unsupported,
                 "a model of family " + model.family() + " does not translate",
                 "this needs an encoder_decoder model; a decoder_only one can generate");
   }
   model.tokenizer();  // or says that there is none
-  engine_ = std::make_unique<Engine>(std::move(model), options);
+  return model;
+}
+
+}  // namespace
+
+Translator::Translator(Model model, const EngineOptions& options)
+    : engine_(std::make_shared<Engine>(checked(model), options)) {}
+
+Translator::Translator(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
+  checked(engine_->model());
 }
 
 Translation Translator::translate(std::string_view text, const TranslateOptions& options) {
@@ -207,12 +218,13 @@ void Translator::translate(const std::vector<std::string>& texts, const Translat
   begin();
   give_complete(0);
   size_t done = 0;  // pieces of the text at hand
-  engine_->run(std::move(requests), [&](size_t i, Result&& result) {
+  const auto on_sentence = [&](size_t i, Result&& result) {
     assembly->add(pieces[i], std::move(result));
     if (++done < counts[next]) return;
     give_complete(done);
     done = 0;
-  });
+  };
+  engine_->run(std::move(requests), on_sentence, options.is_cancelled);
 }
 
 Generator::Generator(Model model, const EngineOptions& options) {
