@@ -1,0 +1,118 @@
+// Generate: a text grows token by token, and each token could have been another.
+import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, say, slider, stream, visible } from "./heed.js";
+
+export function makeGenerate(panel, models, shared) {
+  const own = able(models, "complete").filter((m) => m.family === "decoder_only" && m.abilities.includes("tokenize"));
+  panel.append(el("h2", {}, "Generate"), el("p", { class: "soft" }, "The bars are what the model thinks comes next. Click one to write it, or click a token of the text to go another way from there."));
+  if (!own.length) return void panel.append(nobody("continue a text", "heed serve --model gpt=models/gpt2"));
+
+  const { select, label } = modelChoice(own, () => refresh());
+  const input = el("textarea", { id: "generate-input", "aria-label": "Text", placeholder: "Once upon a time", oninput: () => { shared.text = input.value; soon(); } });
+  const temperature = slider("Temperature", { min: 0, max: 2, step: 0.05, value: 0.8, format: (v) => v.toFixed(2) }, () => showNext());
+  const topK = slider("Top k", { min: 0, max: 50, step: 1, value: 0, format: (v) => v || "all" }, () => showNext());
+  const topP = slider("Top p", { min: 0.05, max: 1, step: 0.05, value: 1, format: (v) => v.toFixed(2) }, () => showNext());
+  const length = slider("New tokens", { min: 1, max: 200, step: 1, value: 40 });
+  const go = el("button", { type: "button", id: "generate-go", onclick: () => run() }, "Generate");
+  const stop = el("button", { type: "button", class: "quiet", onclick: () => halt() }, "Stop");
+  const tokens = el("div", { class: "output", id: "generate-tokens" });
+  const next = el("div", { id: "generate-next" });
+  panel.append(el("div", { class: "columns" },
+    el("div", { class: "stack" }, label, input,
+      el("div", { class: "card columns" }, temperature.label, topK.label, topP.label, length.label),
+      el("div", { class: "bar" }, go, stop)),
+    el("div", { class: "stack" },
+      el("div", { class: "card" }, el("h3", {}, "What comes next"), next),
+      el("div", { class: "card" }, el("h3", {}, "Tokens"), tokens))));
+
+  let candidates = [], before = "";
+
+  // What the sliders make of the model's own probabilities.
+  function drawn(list) {
+    const t = temperature.value;
+    let rows = list.map((c) => ({ ...c, p: t === 0 ? 0 : c.probability ** (1 / t) }));
+    if (t === 0 && rows.length) rows[0].p = 1;
+    // Of those not listed only the sum is known; they are as if as unlikely as the last.
+    const sum = rows.reduce((s, r) => s + r.p, 0);
+    rows.forEach((r) => (r.p /= sum || 1));
+    if (topK.value) rows = rows.slice(0, topK.value);
+    let mass = 0;
+    if (topP.value < 1) rows = rows.filter((r) => { const keep = mass < topP.value; mass += r.p; return keep; });
+    const left = rows.reduce((s, r) => s + r.p, 0);
+    return rows.map((r) => ({ ...r, p: r.p / (left || 1) }));
+  }
+
+  function showNext() {
+    next.replaceChildren(candidates.length ? bars(drawn(candidates).slice(0, 12).map((c) => ({
+      name: visible(c.text || c.piece), p: c.p, onclick: () => branch(c.text),
+    }))) : el("p", { class: "soft" }, "Type something."));
+  }
+
+  const refresh = latest(async (signal) => {
+    if (!input.value) { candidates = []; tokens.textContent = ""; return showNext(); }
+    const text = (before = input.value);
+    const [predicted, split] = await Promise.all([
+      call("/v1/heed/predict", { model: select.value, input: text, top: 50 }, signal),
+      call("/v1/heed/tokenize", { model: select.value, input: text, special: false }, signal)]);
+    candidates = predicted.next;
+    showNext();
+    showTokens(text, split.results[0].offsets);
+  });
+  const soon = later(200, refresh);
+
+  function showTokens(text, offsets) {
+    const bytes = new Bytes(text);
+    let at = 0;
+    tokens.replaceChildren(...offsets.map(([begin, end]) => {
+      // White space between tokens belongs to the one after it.
+      const shown = bytes.slice(Math.min(at, begin), end), start = begin;
+      at = end;
+      return el("button", { type: "button", class: "token", "aria-pressed": "false", title: "Go another way from here",
+        onclick: (event) => goBack(bytes.slice(0, start), event.currentTarget) }, shown);
+    }));
+  }
+
+  const goBack = latest(async (signal, text, button) => {
+    for (const other of tokens.children) other.setAttribute("aria-pressed", String(other === button));
+    before = text;
+    candidates = (await call("/v1/heed/predict", text ? { model: select.value, input: text, top: 50 } : { model: select.value, input: " ", top: 50 }, signal)).next;
+    showNext();
+    say("These could have stood here.");
+  });
+
+  function branch(text) {
+    input.value = shared.text = before + (needsSpace(text) ? " " : "") + text;
+    refresh();
+  }
+  // Tokenizers of words put their spaces in when they decode, so a word alone has none.
+  const needsSpace = (text) => /^\w/.test(text) && /\w$/.test(before) && isWordy();
+  const isWordy = () => !candidates.some((c) => /^\s/.test(c.text));
+
+  let halt = () => {};
+  const run = latest(async (signal) => {
+    const stopping = new AbortController();
+    signal.addEventListener("abort", () => stopping.abort());
+    halt = () => stopping.abort();
+    say("Writing …");
+    const prompt = input.value || " ";
+    const start = performance.now();
+    let count = 0;
+    try {
+      await stream("/v1/completions", { model: select.value, prompt, max_tokens: length.value, temperature: temperature.value, top_k: topK.value, top_p: topP.value }, (event) => {
+        const text = event.choices[0]?.text ?? "";
+        if (text) ++count;
+        input.value += text;
+      }, stopping.signal);
+    } catch (error) {
+      if (!stopping.signal.aborted) throw error;
+    }
+    shared.text = input.value;
+    say(`${count} pieces in ${((performance.now() - start) / 1000).toFixed(1)} s`);
+    refresh();
+  });
+
+  showNext();
+  return () => {
+    if (shared.text && shared.text !== input.value) input.value = shared.text;
+    refresh();
+  };
+}

@@ -1,0 +1,175 @@
+// What all tabs share: calling the server, making elements, telling what goes on.
+
+// el("button", {class: "quiet", onclick: f}, "Look") → <button class="quiet">Look</button>
+export function el(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child != null));
+  return element;
+}
+
+export function say(message, isBad = false) {
+  const status = document.getElementById("status");
+  status.textContent = message;
+  status.classList.toggle("bad", isBad);
+}
+
+// ---- The server ----------------------------------------------------------------------------------
+
+let key = sessionStorage.getItem("heed-key") ?? "";
+
+export function useKey(value) {
+  key = value;
+  sessionStorage.setItem("heed-key", value);
+}
+
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function send(path, body, signal) {
+  const headers = key ? { Authorization: `Bearer ${key}` } : {};
+  const options = { headers, signal };
+  if (body !== undefined) {
+    options.method = "POST";
+    options.body = JSON.stringify(body);
+    headers["Content-Type"] = "application/json";
+  }
+  const response = await fetch(path, options);
+  if (response.ok) return response;
+  let message = response.statusText;
+  try {
+    const { error } = await response.json();
+    message = error.message ?? error;
+  } catch { /* no words came with it */ }
+  throw new Refused(response.status, message);
+}
+
+export async function call(path, body, signal) {
+  return (await send(path, body, signal)).json();
+}
+
+// Server-sent events: calls onEvent with each one's data.
+export async function stream(path, body, onEvent, signal) {
+  const response = await send(path, { ...body, stream: true }, signal);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    const events = rest.split("\n\n");
+    rest = events.pop();
+    for (const event of events) {
+      const data = event.replace(/^data: /, "");
+      if (data === "[DONE]") return;
+      const json = JSON.parse(data);
+      if (json.error) throw new Refused(500, json.error.message);
+      onEvent(json);
+    }
+  }
+}
+
+// Runs one thing at a time: what comes next ends what runs. Errors are shown.
+export function latest(work) {
+  let controller;
+  return async (...values) => {
+    controller?.abort();
+    const mine = (controller = new AbortController());
+    try {
+      await work(mine.signal, ...values);
+    } catch (error) {
+      if (error.name !== "AbortError" && !mine.signal.aborted) say(error.message, true);
+    }
+  };
+}
+
+export function later(ms, work) {
+  let timer;
+  return (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(work, ms, ...values);
+  };
+}
+
+// ---- Models --------------------------------------------------------------------------------------
+
+export function able(models, ability) {
+  return models.filter((model) => model.abilities.includes(ability));
+}
+
+export function modelChoice(models, onchange) {
+  const select = el("select", { onchange }, models.map((model) => el("option", { value: model.id }, model.id)));
+  return { select, label: el("label", {}, "Model", select) };
+}
+
+export function nobody(what, command) {
+  return el("div", { class: "note" }, el("p", {}, `No model here can ${what}. Start the server with one:`),
+    el("pre", {}, command));
+}
+
+// ---- Text ----------------------------------------------------------------------------------------
+
+// The server counts bytes of UTF-8, JavaScript counts in UTF-16.
+export class Bytes {
+  constructor(text) {
+    this.bytes = new TextEncoder().encode(text);
+    this.decoder = new TextDecoder();
+  }
+  slice(begin, end) {
+    return this.decoder.decode(this.bytes.slice(begin, end));
+  }
+  get length() {
+    return this.bytes.length;
+  }
+}
+
+export function percent(p) {
+  return p >= 0.9995 ? "100 %" : p >= 0.0995 ? `${(p * 100).toFixed(1)} %` : `${(p * 100).toFixed(2)} %`;
+}
+
+export function visible(text) {
+  return text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ | $/g, "␣") || "∅";
+}
+
+// A list of names with bars; those with an action are buttons.
+export function bars(rows) {
+  const most = Math.max(...rows.map((row) => row.p), 1e-9);
+  return el("ol", { class: "bars" }, rows.map(({ name, p, onclick, value }) => {
+    const fillBar = el("span", { class: "fill" });
+    fillBar.style.width = `${(100 * p) / most}%`;
+    const parts = [el("span", { class: "name", title: name }, name), el("span", { class: "track", "aria-hidden": "true" }, fillBar),
+      el("span", { class: "value" }, value ?? percent(p))];
+    return onclick ? el("li", {}, el("button", { type: "button", class: "row", onclick }, parts)) : el("li", {}, parts);
+  }));
+}
+
+export function slider(name, { min, max, step, value, format = String }, oninput) {
+  const shown = el("output", { class: "number" }, format(value));
+  const input = el("input", { type: "range", min, max, step, value });
+  input.addEventListener("input", () => {
+    shown.textContent = format(Number(input.value));
+    oninput?.();
+  });
+  return { input, get value() { return Number(input.value); }, label: el("label", {}, el("span", {}, `${name} `, shown), input) };
+}
+
+export function download(name, type, content) {
+  const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  el("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}

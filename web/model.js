@@ -1,0 +1,91 @@
+// Model: what is inside, drawn from its config.
+import { call, el, latest, modelChoice, nobody, say, svg } from "./heed.js";
+
+const boxWidth = 230, boxHeight = 46, gap = 22;
+
+export function makeModel(panel, models) {
+  panel.append(el("h2", {}, "Model"), el("p", { class: "soft" }, "Its blocks, their shapes, and what it costs."));
+  if (!models.length) return void panel.append(nobody("be shown", "heed serve --model DIR"));
+  const { select, label } = modelChoice(models, () => run());
+  const facts = el("dl", { class: "facts", id: "model-facts" });
+  const drawing = el("div", { class: "card drawing" });
+  const settings = el("div", { class: "card" });
+  const memory = el("div", { class: "card" });
+  panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label), facts,
+    el("div", { class: "columns" }, drawing, el("div", { class: "stack" }, memory, settings))));
+
+  const run = latest(async (signal) => {
+    const info = await call(`/v1/heed/models/${select.value}`, undefined, signal);
+    const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+    facts.replaceChildren(fact("Kind", info.model_type), fact("Family", info.family.replace("_", "-")), fact("Head", info.head.replaceAll("_", " ")),
+      fact("Parameters", short(info.parameters)), fact("Weights", bytes(info.weight_bytes)), fact("Vocabulary", info.vocabulary.toLocaleString("en")),
+      fact("Per token", `${short(info.flops_per_token)} FLOP`));
+    drawing.replaceChildren(el("h3", {}, "Architecture"), draw(info));
+    memory.replaceChildren(el("h3", {}, "Working memory beside the weights"), el("table", {}, el("tr", {}, ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t))),
+      info.memory.map((m) => el("tr", {}, [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v)))))));
+    settings.replaceChildren(el("h3", {}, "Settings"), el("table", {}, Object.entries(info.settings).map(([name, value]) =>
+      el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", {}, JSON.stringify(value))))));
+    say("");
+  });
+  run();
+}
+
+export function short(value) {
+  const units = [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]];
+  const [unit, name] = units.find(([u]) => value >= u) ?? [1, ""];
+  return `${(value / unit).toLocaleString("en", { maximumFractionDigits: 1 })}${name}`;
+}
+const bytes = (value) => `${short(value)}B`;
+
+function draw(info) {
+  const s = info.settings;
+  const heads = (n, kv) => `${n} heads${kv && kv !== n ? `, ${kv} for keys` : ""} × ${s.head_dim || Math.round(s.width / n)}`;
+  const feed = (width) => ({ name: "Feed-forward", shape: `${s.width} → ${width} → ${s.width} ${s.activation}${s.ffn_kind === "gated" ? ", gated" : ""}` });
+  const norm = s.norm === "rms_norm" ? "RMS norm" : "Layer norm";
+  const position = { sinusoidal: "+ sinusoids", learned: "+ learnt positions", rope: "rotary positions inside", t5_bias: "T5's bias inside", alibi: "ALiBi inside", none: "" }[s.position];
+  const embed = (name) => ({ name, shape: `${s.vocabulary} × ${s.width} ${position}` });
+  const self = (name, n) => ({ name, shape: heads(n, s.kv_heads) });
+  const towers = [];
+  if (info.family !== "decoder_only") {
+    towers.push({ title: `${s.encoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: embed("Source embedding"), block: [self("Self-attention", s.heads), feed(s.ffn)] });
+  }
+  if (info.family !== "encoder_only") {
+    const n = s.decoder_heads || s.heads;
+    const block = [self("Masked self-attention", n), feed(s.decoder_ffn || s.ffn)];
+    if (info.family === "encoder_decoder") block.splice(1, 0, self("Cross-attention", n));
+    towers.push({ title: `${s.decoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: embed("Target embedding"), block });
+  }
+  towers.at(-1).end = { name: `Head: ${info.head.replaceAll("_", " ")}`, shape: info.labels ? `${s.width} → ${info.labels.length} labels` : `${s.width} → ${info.vocabulary}` };
+
+  const step = boxHeight + gap;
+  const tallest = Math.max(...towers.map((t) => t.block.length)) + 2;
+  const height = (tallest + 0.6) * step + 20, total = towers.length * (boxWidth + 60);
+  const picture = svg("svg", { viewBox: `0 0 ${total} ${height}`, width: total, role: "img", "aria-label": `Architecture: ${towers.map((t) => `${t.title} of ${t.block.map((b) => b.name).join(", ")}`).join("; ")}` });
+  const box = (x, y, { name, shape }) => picture.append(svg("g", { class: "block" }, svg("rect", { x, y, width: boxWidth, height: boxHeight, rx: 9 }),
+    svg("text", { x: x + boxWidth / 2, y: y + 20 }, name), svg("text", { class: "shape", x: x + boxWidth / 2, y: y + 37 }, shape)));
+  const up = (x, from, to) => picture.append(svg("path", { class: "arrow", d: `M${x} ${from}V${to}m-4 5l4 -5l4 5` }));
+  towers.forEach((tower, t) => {
+    const x = 30 + t * (boxWidth + 60), middle = x + boxWidth / 2;
+    let y = height - boxHeight - 6;
+    box(x, y, tower.start);
+    const bottom = y - gap - 8;
+    picture.append(svg("g", { class: "block frame" }, svg("rect", { x: x - 14, y: bottom - tower.block.length * step - 12, width: boxWidth + 28, height: tower.block.length * step + 18, rx: 12 }),
+      svg("text", { class: "shape", x: middle, y: bottom - tower.block.length * step + 4 }, tower.title)));
+    tower.block.forEach((part, i) => {
+      up(middle, y - (i === 0 ? 1 : 1), y - (i === 0 ? gap + 12 : gap) + 2);
+      y -= step + (i === 0 ? 12 : 0);
+      box(x, y, part);
+      tower.top = y;
+      if (part.name === "Cross-attention") {
+        const from = towers[t - 1];
+        picture.append(svg("path", { class: "arrow", d: `M${from.middle} ${from.top - 30}V${from.top - 46}H${x - 30}V${y + boxHeight / 2}H${x - 2}m-5 -4l5 4l-5 4` }));
+      }
+    });
+    tower.middle = middle;
+    if (tower.end) {
+      up(middle, y - 1, y - gap - 8);
+      box(x, y - step - 10, tower.end);
+    }
+  });
+  return picture;
+}

@@ -1,0 +1,104 @@
+// Translate: a text in, its translation out, with what belongs to what.
+import { able, Bytes, call, el, later, latest, modelChoice, nobody, say, stream } from "./heed.js";
+
+// Longer texts are several sentences, whose first draft would not be what comes of them.
+const draftLetters = 200;
+
+export function makeTranslate(panel, models, shared) {
+  const own = able(models, "translate");
+  panel.append(el("h2", {}, "Translate"), el("p", { class: "soft" }, "Type, and read along. Point at a word to see which words it comes from."));
+  if (!own.length) return void panel.append(nobody("translate", "heed serve --model en-de=models/opus-mt-en-de"));
+
+  const { select, label } = modelChoice(own, () => { languages(); run(); });
+  const source = el("select", { "aria-label": "From", onchange: () => run() });
+  const target = el("select", { "aria-label": "Into", onchange: () => run() });
+  const input = el("textarea", { id: "translate-input", "aria-label": "Text to translate", placeholder: "Type a sentence …", oninput: () => { shared.text = input.value; soon(); } });
+  const output = el("div", { class: "output", id: "translate-output", "aria-live": "polite", "aria-label": "Translation" });
+  const aligned = el("div", { class: "columns" });
+  const others = el("div");
+  const details = el("div", { class: "stack", hidden: true },
+    el("div", { class: "card" }, el("h3", {}, "Which words belong together"), aligned),
+    el("div", { class: "card" }, el("h3", {}, "Other candidates of the beam"), others));
+
+  panel.append(el("div", { class: "stack" },
+    el("div", { class: "bar" }, label, el("label", {}, "From", source), el("label", {}, "Into", target)),
+    el("div", { class: "columns" }, input, output), details));
+
+  function languages() {
+    const model = own.find((m) => m.id === select.value);
+    const options = (list) => (list?.length ? list : [""]).map((code) => el("option", { value: code }, code || "as the model does"));
+    source.replaceChildren(...options(model.languages?.sources));
+    target.replaceChildren(...options(model.languages?.targets));
+  }
+
+  const run = latest(async (signal) => {
+    const q = input.value;
+    if (!q.trim()) {
+      output.textContent = "";
+      details.hidden = true;
+      return say("");
+    }
+    say("Translating …");
+    const isSimple = source.options.length === 1 && target.options.length === 1;
+    if (isSimple && q.length <= draftLetters && !q.includes("\n")) await draft(q, signal);
+    const body = { q, model: select.value, alternatives: 3, alignments: true };
+    if (target.value) Object.assign(body, { source: source.value, target: target.value });
+    const start = performance.now();
+    const answer = await call("/translate", body, signal);
+    output.classList.remove("draft");
+    output.textContent = shared.target = answer.translatedText;
+    showAlignments(q, answer);
+    others.replaceChildren(el("table", {}, [answer.translatedText, ...answer.alternatives].map((text, i) =>
+      el("tr", {}, el("td", {}, text), el("td", { class: "number soft score" }, answer.scores[i].toFixed(2))))));
+    details.hidden = false;
+    say(`Translated in ${Math.round(performance.now() - start)} ms`);
+  });
+  const soon = later(350, run);
+
+  // Greedy words as they come; the beam's own follow.
+  async function draft(q, signal) {
+    output.classList.add("draft");
+    let text = "";
+    await stream("/v1/completions", { model: select.value, prompt: q, temperature: 0, max_tokens: 120 }, (event) => {
+      text += event.choices[0]?.text ?? "";
+      output.textContent = text;
+    }, signal);
+  }
+
+  function showAlignments(q, answer) {
+    const sides = [new Bytes(q), new Bytes(answer.translatedText)];
+    const keys = ["source", "target"];
+    // Each side is cut where a span begins or ends.
+    const lines = keys.map((side, s) => {
+      const cuts = [...new Set([0, sides[s].length, ...answer.alignments.flatMap((a) => a[side])])].sort((a, b) => a - b);
+      const spans = cuts.slice(0, -1).map((begin, i) => ({ begin, end: cuts[i + 1], element: el("span", {}, sides[s].slice(begin, cuts[i + 1])) }));
+      return spans;
+    });
+    const within = (span, [begin, end]) => span.begin >= begin && span.end <= end;
+    lines.forEach((spans, s) => spans.forEach((span) => {
+      const light = (isOn) => {
+        const touching = answer.alignments.filter((a) => within(span, a[keys[s]]));
+        span.element.classList.toggle("lit", isOn && touching.length > 0);
+        for (const other of lines[1 - s]) {
+          const belongs = touching.some((a) => within(other, a[keys[1 - s]]));
+          other.element.classList.toggle("lit", isOn && belongs);
+        }
+      };
+      if (!span.element.textContent.trim()) return;
+      span.element.tabIndex = 0;
+      span.element.addEventListener("pointerenter", () => light(true));
+      span.element.addEventListener("pointerleave", () => light(false));
+      span.element.addEventListener("focus", () => light(true));
+      span.element.addEventListener("blur", () => light(false));
+    }));
+    aligned.replaceChildren(...lines.map((spans, s) => el("div", { class: "words", id: `words-${keys[s]}` }, spans.map((span) => span.element))));
+  }
+
+  languages();
+  return () => {
+    if (shared.text && shared.text !== input.value) {
+      input.value = shared.text;
+      run();
+    }
+  };
+}
