@@ -28,10 +28,10 @@ if(TARGET heed_mpi)
 endif()
 install(TARGETS heed_package EXPORT heed-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-# Heed's own measurements are the command's business.
+# Heed's own measurements and its server are the command's business.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT development
-        FILES_MATCHING PATTERN "*.h" PATTERN "bench.h" EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN "bench.h" EXCLUDE PATTERN "serve.h" EXCLUDE)
 install(EXPORT heed-targets NAMESPACE heed:: DESTINATION ${package_folder}
         COMPONENT development)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/heed-config.cmake.in heed-config.cmake

@@ -1,0 +1,154 @@
+// What clients do that are slow, broken or hostile, while others want to be served.
+#include "serve/http_server.h"
+
+#include "serve/serve_testing.h"
+
+namespace heed::serve {
+namespace {
+
+using testing::HasSubstr;
+
+class HttpServerTest : public ServeTest {
+ protected:
+  void expect_fine() {
+    EXPECT_EQ(client().post("/v1/completions", {{"prompt", "the"}, {"max_tokens", 2}}).status, 200);
+  }
+  std::string exchange(std::string_view text) {
+    RawClient raw(port());
+    EXPECT_TRUE(raw.send(text));
+    return raw.receive();
+  }
+  static std::string head(const std::string& extra) {
+    return "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+           extra + "\r\n";
+  }
+};
+
+TEST_F(HttpServerTest, RefusesBodiesThatAreNoRequest) {
+  start({"gpt"});
+  const auto status = [&](const std::string& body) {
+    return client().post_text("/v1/completions", body, "application/json").status;
+  };
+  EXPECT_EQ(status("{\"prompt\": \"x"), 400);
+  EXPECT_EQ(status("{\"prompt\": \"\xff\xfe\"}"), 400);
+  EXPECT_EQ(status(std::string(1 << 20, '[')), 400);
+  EXPECT_EQ(status("{\"prompt\": \"" + std::string(200'000, 'x') + "\"}"), 413);
+  EXPECT_EQ(client().post_text("/v1/completions", "<x/>", "text/xml").status, 415);
+  expect_fine();
+}
+
+TEST_F(HttpServerTest, RefusesBodiesThatAreTooLong) {
+  start({"gpt"}, {.limits = {.body_bytes = 1000}});
+  const std::string long_body(50'000, ' ');
+  EXPECT_EQ(client().post_text("/v1/completions", long_body, "application/json").status, 413);
+  // Without a length that would tell beforehand.
+  std::string chunks;
+  for (int i = 0; i < 100; ++i) chunks += "3e8\r\n" + std::string(1000, ' ') + "\r\n";
+  EXPECT_THAT(exchange(head("Transfer-Encoding: chunked\r\n") + chunks), HasSubstr("HTTP/1.1 413"));
+  expect_fine();
+}
+
+TEST_F(HttpServerTest, RefusesHeadsThatAreNone) {
+  start({"gpt"});
+  EXPECT_THAT(exchange("hello\r\n\r\n"), testing::AnyOf("", HasSubstr("HTTP/1.1 400")));
+  EXPECT_THAT(exchange("GET /" + std::string(40'000, 'x')), HasSubstr("HTTP/1.1 431"));
+  EXPECT_THAT(exchange("GET / HTTP/1.1\r\nX: " + std::string(40'000, 'x')), HasSubstr("431"));
+  expect_fine();
+}
+
+TEST_F(HttpServerTest, WaitsOnlySoLongForARequest) {
+  start({"gpt"}, {.limits = {.head_seconds = 0.5, .body_seconds = 0.5, .idle_seconds = 0.5}});
+  RawClient silent(port()), half_head(port()), half_body(port());
+  ASSERT_TRUE(half_head.send("POST /v1/compl"));
+  ASSERT_TRUE(half_body.send(head("Content-Length: 100\r\n") + "{\"prompt\""));
+  EXPECT_EQ(silent.receive(), "");
+  EXPECT_THAT(half_head.receive(), HasSubstr("HTTP/1.1 408"));
+  EXPECT_THAT(half_body.receive(), HasSubstr("HTTP/1.1 408"));
+  expect_fine();
+}
+
+TEST_F(HttpServerTest, MakesRoomForNewcomersByDroppingTheIdle) {
+  start({"gpt"}, {.limits = {.connections = 8}});
+  std::vector<std::unique_ptr<RawClient>> idle;
+  for (int i = 0; i < 30; ++i) {
+    idle.push_back(std::make_unique<RawClient>(port()));
+    if (i % 2 == 0) idle.back()->send("POST /v1/completions HTTP/1.1\r\n");
+  }
+  for (int i = 0; i < 5; ++i) expect_fine();
+}
+
+TEST_F(HttpServerTest, AnswersSeveralRequestsOfOneConnection) {
+  start({"gpt"});
+  RawClient raw(port());
+  const std::string call = "{\"prompt\": \"the\", \"max_tokens\": 1}";
+  const std::string one = head("Content-Length: " + std::to_string(call.size()) + "\r\n") + call;
+  ASSERT_TRUE(raw.send(one + one));  // at once
+  ASSERT_TRUE(raw.send("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  const std::string all = raw.receive();
+  size_t count = 0;
+  for (size_t at = 0; (at = all.find("HTTP/1.1 200", at)) != std::string::npos; ++at) ++count;
+  EXPECT_EQ(count, 3U) << all;
+}
+
+TEST_F(HttpServerTest, CancelsTheWorkOfAClientThatGoes) {
+  start({"gpt"}, {.limits = {.running = 1, .waiting = 0}});
+  const Json call{
+      {"prompt", std::vector<std::string>(200, "the cat")}, {"max_tokens", 60}, {"stream", true}};
+  const std::string body = call.dump();
+  {
+    RawClient raw(port());
+    ASSERT_TRUE(raw.send(head("Content-Length: " + std::to_string(body.size()) + "\r\n") + body));
+    EXPECT_THAT(raw.receive("data: "), HasSubstr("200 OK"));
+    EXPECT_EQ(client().post("/v1/completions", {{"prompt", "the"}}).status, 429);
+  }
+  // The only place is free again long before all of it could have been written.
+  for (int i = 0; i < 100; ++i) {
+    if (client().post("/v1/completions", {{"prompt", "the"}, {"max_tokens", 1}}).status == 200)
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ADD_FAILURE() << "the place was not given back";
+}
+
+// All of it at once.
+TEST_F(HttpServerTest, KeepsAnsweringInAFlood) {
+  start({"gpt"}, {.limits = {.connections = 64, .head_seconds = 2, .body_seconds = 2}});
+  const Json call{{"prompt", "the cat"}, {"max_tokens", 30}, {"stream", true}};
+  const std::string body = call.dump();
+  const std::string length = "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  std::vector<std::unique_ptr<RawClient>> flood;
+  for (int i = 0; i < 200; ++i) {
+    flood.push_back(std::make_unique<RawClient>(port(), 1));
+    RawClient& raw = *flood.back();
+    switch (i % 8) {
+      case 0:  // half-open
+        break;
+      case 1:
+        raw.send("POST /v1/comp");
+        break;
+      case 2:
+        raw.send(head(length) + body.substr(0, 5));
+        break;
+      case 3:
+        raw.send(head("Content-Length: 999999999999\r\n"));
+        break;
+      case 4:
+        raw.send(head("Content-Length: 4\r\n") + "{\"\xff\"");
+        break;
+      case 5:
+        raw.send(head("Content-Length: 2000\r\n") + std::string(2000, '['));
+        break;
+      case 6:  // and hangs up in the middle of the stream
+        raw.send(head(length) + body);
+        raw.close();
+        break;
+      default:
+        raw.send(std::string(5000, '\0'));
+    }
+    if (i % 10 == 9) expect_fine();
+  }
+  expect_fine();
+}
+
+}  // namespace
+}  // namespace heed::serve

@@ -1,0 +1,141 @@
+// Many clients for a minute: no errors, no growth, and nearly the speed of the engine alone.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "heed/engine.h"
+#include "model/network.h"
+#include "model/presets.h"
+#include "serve/serve_testing.h"
+
+namespace heed::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kClients = 64;
+constexpr int kNewTokens = 24;
+constexpr int kThreads = 2;
+constexpr uint64_t kKvBytes = 256 << 20;
+
+double seconds_since(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+double resident_mb() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  long total = 0, resident = 0;
+  if (std::fscanf(file, "%ld %ld", &total, &resident) != 2) resident = 0;
+  std::fclose(file);
+  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+// Large enough that the model, and not HTTP, is the work.
+class LoadTest : public ServeTest {
+ protected:
+  std::string make_large() const {
+    const std::string folder = make_model("gpt");  // for its vocabulary
+    ModelConfig config = preset("bert-tiny");
+    config.vocabulary = 40, config.width = 384, config.ffn = 1536, config.heads = 6;
+    config.max_positions = 64;
+    config.head = Head::language_model, config.family = Family::decoder_only;
+    config.token_types = 0, config.pooler = false, config.embedding_norm = false;
+    config.encoder_layers = 0, config.decoder_layers = 6;
+    config.decoder_start_id = 0;  // and no end: every text has all its tokens
+    Network(config, /*seed=*/3).save(folder);
+    return folder;
+  }
+
+  static double test_seconds() {
+    const char* wish = std::getenv("HEED_LOAD_SECONDS");
+    return wish != nullptr ? std::atof(wish) : 60;
+  }
+
+  // Tokens a second of the engine without a server, with as many texts under way.
+  static double offline_speed(const std::string& folder, double seconds) {
+    Engine engine(Model::load(folder), {.threads = kThreads, .kv_memory_bytes = kKvBytes});
+    SearchOptions search{.max_new_tokens = kNewTokens, .sample = true};
+    const auto start = Clock::now();
+    int64_t tokens = 0;
+    while (seconds_since(start) < seconds) {
+      std::vector<Request> requests(4 * kClients);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        requests[i].text = "the cat sat on the mat", requests[i].search = search;
+        requests[i].stream = i;
+      }
+      engine.run(std::move(requests),
+                 [&](size_t, Result&& result) { tokens += result.best().new_tokens; });
+    }
+    return static_cast<double>(tokens) / seconds_since(start);
+  }
+};
+
+TEST_F(LoadTest, SixtyFourClients) {
+  const std::string folder = make_large();
+  const double seconds = test_seconds();
+  const double offline = offline_speed(folder, std::min(seconds / 3, 20.0));
+
+  ServerOptions options;
+  options.models = {{.name = "large", .folder = folder}};
+  options.threads = kThreads, options.kv_memory_bytes = kKvBytes;
+  start({"en-de", "mlm"}, std::move(options));
+  std::atomic<bool> is_over{false};
+  std::atomic<int64_t> tokens{0}, errors{0};
+  std::mutex mutex;
+  std::vector<double> latencies;
+  std::vector<std::thread> clients;
+  const auto start = Clock::now();
+  for (int c = 0; c < kClients; ++c) {
+    clients.emplace_back([&, c] {
+      const Client own = client();
+      std::vector<double> mine;
+      for (int i = 0; !is_over; ++i) {
+        const auto begun = Clock::now();
+        Received answer;
+        // One in eight asks for something small in between.
+        if ((i + c) % 8 == 0) {
+          answer = own.post("/translate", {{"q", "the cat"}, {"target", "de"}, {"beam", 1}});
+        } else if ((i + c) % 8 == 4) {
+          answer = own.post("/v1/embeddings", {{"model", "mlm"}, {"input", "the cat"}});
+        } else {
+          const bool streams = (i + c) % 2 == 0;
+          answer = own.post("/v1/completions", {{"model", "large"},
+                                                {"prompt", "the cat sat on the mat"},
+                                                {"max_tokens", kNewTokens},
+                                                {"stream", streams},
+                                                {"seed", i}});
+          if (answer.status == 200) tokens += kNewTokens;
+        }
+        if (answer.status != 200) ++errors;
+        mine.push_back(seconds_since(begun));
+      }
+      const std::lock_guard lock(mutex);
+      latencies.insert(latencies.end(), mine.begin(), mine.end());
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds / 3));
+  const double warm = resident_mb();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds * 2 / 3));
+  const double end = resident_mb();
+  is_over = true;
+  for (std::thread& thread : clients) thread.join();
+  const double online = static_cast<double>(tokens) / seconds_since(start);
+  std::ranges::sort(latencies);
+  ASSERT_FALSE(latencies.empty());
+  const double p50 = latencies[latencies.size() / 2], p99 = latencies[latencies.size() * 99 / 100];
+  std::printf(
+      "%zu requests, p50 %.3f s, p99 %.3f s; %.0f tokens/s, offline %.0f (%.2f); memory %.1f MB "
+      "after "
+      "warm-up, %.1f MB at the end\n",
+      latencies.size(), p50, p99, online, offline, online / offline, warm, end);
+  EXPECT_EQ(errors, 0);
+  EXPECT_LT(end, warm * 1.1 + 10);
+  EXPECT_GT(online, 0.9 * offline);
+}
+
+}  // namespace
+}  // namespace heed::serve

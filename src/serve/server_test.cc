@@ -1,0 +1,169 @@
+#include "heed/serve.h"
+
+#include <atomic>
+
+#include "serve/serve_testing.h"
+
+namespace heed::serve {
+namespace {
+
+using testing::HasSubstr;
+
+class ServerTest : public ServeTest {};
+
+const SentHeaders kUser{{"Authorization", "Bearer user"}};
+const SentHeaders kAdmin{{"Authorization", "Bearer boss"}};
+
+TEST_F(ServerTest, TellsHowItIsAndWhatItServes) {
+  start({"gpt", "en-de"});
+  EXPECT_EQ(client().get("/healthz").json()["status"], "ok");
+  EXPECT_EQ(client().get("/readyz").json()["status"], "ready");
+  const Json models = client().get("/v1/models").json();
+  ASSERT_EQ(models["data"].size(), 2U);
+  EXPECT_EQ(models["data"][1]["id"], "en-de");
+  EXPECT_EQ(models["data"][1]["languages"]["targets"], Json::array({"de"}));
+  EXPECT_EQ(client().get("/v1/models/gpt").json()["family"], "decoder_only");
+  EXPECT_EQ(client().get("/v1/models/none").status, 404);
+  EXPECT_GT(client().get("/v1/heed/models/gpt").json()["parameters"].get<int64_t>(), 1000);
+
+  client().post("/v1/completions", {{"model", "gpt"}, {"prompt", "the cat"}});
+  const std::string metrics = client().get("/metrics").body;
+  EXPECT_THAT(metrics,
+              HasSubstr("heed_requests_total{route=\"/v1/completions\",status=\"200\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("heed_kv_blocks{model=\"gpt\"}"));
+  EXPECT_THAT(metrics, HasSubstr("process_resident_memory_bytes"));
+
+  const Json api = client().get("/openapi.json").json();
+  EXPECT_EQ(api["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]
+               ["schema"]["required"],
+            Json::array({"q"}));
+  EXPECT_TRUE(api["paths"].contains("/v1/heed/models/{name}"));
+}
+
+TEST_F(ServerTest, AsksForKeys) {
+  start({"gpt"}, {.api_keys = {"user"}, .admin_key = "boss"});
+  const Received without = client().get("/v1/models");
+  EXPECT_EQ(without.status, 401);
+  EXPECT_EQ(without.json()["error"]["type"], "authentication_error");
+  EXPECT_EQ(client().get("/v1/models", {{"Authorization", "Bearer use"}}).status, 401);
+  EXPECT_EQ(client().get("/v1/models", kUser).status, 200);
+  EXPECT_EQ(client().get("/v1/models", {{"X-API-Key", "user"}}).status, 200);
+  EXPECT_EQ(client().get("/healthz").status, 200);
+  EXPECT_EQ(client().remove("/v1/heed/models/gpt", kUser).status, 403);
+}
+
+TEST_F(ServerTest, LoadsAndUnloadsForTheAdminAlone) {
+  start({"gpt"}, {.admin_key = "boss"});
+  const Json call{{"name", "new"}, {"folder", make_model("mlm")}};
+  EXPECT_EQ(client().post("/v1/heed/models", call).status, 403);
+  const Received loaded = client().post("/v1/heed/models", call, kAdmin);
+  EXPECT_EQ(loaded.status, 201) << loaded.body;
+  EXPECT_EQ(client().post("/v1/heed/fill", {{"input", "the [MASK]"}}).status, 200);
+  EXPECT_EQ(client().post("/v1/heed/models", {{"folder", path("none")}}, kAdmin).status, 404);
+  EXPECT_EQ(client().post("/v1/heed/models", {{"name", "a/b"}, {"folder", "x"}}, kAdmin).status,
+            400);
+  EXPECT_EQ(client().remove("/v1/heed/models/new", kAdmin).status, 200);
+  EXPECT_EQ(client().remove("/v1/heed/models/new", kAdmin).status, 404);
+  EXPECT_EQ(client().post("/v1/heed/fill", {{"input", "the [MASK]"}}).status, 404);
+}
+
+TEST_F(ServerTest, ReloadsAndKeepsWhatCannotBeLoaded) {
+  start({"gpt"});
+  server().reload();
+  EXPECT_EQ(client().post("/v1/completions", {{"prompt", "the"}}).status, 200);
+  write("gpt/config.json", "{");
+  server().reload();
+  EXPECT_THAT(log_lines().back(), HasSubstr("gpt: "));
+  EXPECT_EQ(client().post("/v1/completions", {{"prompt", "the"}}).status, 200);
+}
+
+TEST_F(ServerTest, AllowsOtherPagesOnlyWhenAsked) {
+  start({"gpt"}, {.cors_origin = "https://example.org"});
+  const Received answer = client().get("/healthz");
+  EXPECT_EQ(answer.headers.at("Access-Control-Allow-Origin"), "https://example.org");
+  RawClient raw(port());
+  raw.send("OPTIONS /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(raw.receive(), HasSubstr("204 No Content"));
+}
+
+TEST_F(ServerTest, AllowsNoOtherPagesOtherwise) {
+  start({"gpt"});
+  EXPECT_EQ(client().get("/healthz").headers.count("Access-Control-Allow-Origin"), 0U);
+}
+
+TEST_F(ServerTest, LogsNobodysText) {
+  start({"gpt"});
+  client().post("/v1/completions", {{"prompt", "sesame"}, {"model", "tahini"}});
+  client().post("/v1/completions", {{"prompt", "sesame"}});
+  client().get("/sesame?q=sesame");
+  bool has_request = false;
+  for (const std::string& line : log_lines()) {
+    EXPECT_THAT(line, testing::Not(HasSubstr("sesame")));
+    const Json json = Json::parse(line);
+    has_request = has_request || json.value("route", "") == "/v1/completions";
+  }
+  EXPECT_TRUE(has_request);
+}
+
+TEST_F(ServerTest, RefusesWhatItCannotServe) {
+  expect_error(ErrorCode::invalid_argument, "two models", [&] {
+    const std::string folder = make_model("gpt");
+    Server({.port = 0, .models = {{.folder = folder}, {.folder = folder}}});
+  });
+  expect_error(ErrorCode::not_found, "",
+               [&] { Server({.port = 0, .models = {{.folder = path("none")}}}); });
+  start({"gpt"});
+  expect_error(ErrorCode::invalid_argument, "cannot listen", [&] { Server({.port = port()}); });
+}
+
+// Everybody gets an answer or a refusal, and run() returns.
+TEST_F(ServerTest, StopsWithEverythingAnswered) {
+  start({"gpt"});
+  constexpr int kClients = 8;
+  std::atomic<int> answered{0}, refused{0}, other{0};
+  std::atomic<bool> has_ended{false};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back([&, i] {
+      while (!has_ended) {
+        const Received answer = client().post(
+            "/v1/completions", {{"prompt", "the cat"}, {"max_tokens", 40}, {"seed", i}});
+        if (answer.status == 200) {
+          ++answered;
+        } else if (answer.status == 503 || answer.status == 0) {
+          ++refused;  // 0: the port was closed already
+          return;
+        } else {
+          ++other;
+          return;
+        }
+      }
+    });
+  }
+  while (answered < kClients) std::this_thread::yield();
+  stop();
+  has_ended = true;
+  for (std::thread& thread : clients) thread.join();
+  EXPECT_EQ(other, 0);
+  EXPECT_GT(refused, 0);
+  // Each answer that the server counts has reached its client: nothing was begun and dropped.
+  int logged = 0;
+  for (const std::string& line : log_lines()) {
+    const Json json = Json::parse(line);
+    logged += json.value("route", "") == "/v1/completions" && json["status"] == 200;
+  }
+  EXPECT_EQ(logged, answered);
+}
+
+TEST_F(ServerTest, StopsAtOnceWhenNothingRuns) {
+  start({"gpt"});
+  RawClient idle(port());
+  ASSERT_TRUE(idle.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
+  EXPECT_THAT(idle.receive("ok"), HasSubstr("200 OK"));
+  const auto start = std::chrono::steady_clock::now();
+  stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace heed::serve

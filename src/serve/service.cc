@@ -1,0 +1,365 @@
+#include "serve/service.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+namespace heed::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+std::string now_text() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char date[32], text[48];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text, sizeof text, "%s.%03dZ", date, static_cast<int>(ms));
+  return text;
+}
+
+int64_t resident_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr) return 0;
+  long long total = 0, resident = 0;
+  const int count = std::fscanf(file, "%lld %lld", &total, &resident);
+  std::fclose(file);
+  return count == 2 ? resident * ::sysconf(_SC_PAGESIZE) : 0;
+}
+
+std::vector<std::string_view> parts_of(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // the slash
+    const size_t end = std::min(path.find('/'), path.size());
+    parts.push_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return parts;
+}
+
+bool matches(std::string_view pattern, std::string_view path, std::vector<std::string>& values) {
+  if (path.empty() || path.front() != '/') return false;
+  const auto wanted = parts_of(pattern), given = parts_of(path);
+  if (wanted.size() != given.size()) return false;
+  values.clear();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].starts_with('{')) {
+      values.emplace_back(given[i]);
+    } else if (wanted[i] != given[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const char* openai_type(int status) {
+  if (status == 401) return "authentication_error";
+  if (status == 403) return "permission_error";
+  if (status == 429) return "rate_limit_error";
+  return status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+std::string bearer(const HttpRequest& request) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string value = request.header("Authorization");
+  if (value.starts_with(kBearer)) return value.substr(kBearer.size());
+  return request.header("X-API-Key");
+}
+
+}  // namespace
+
+bool Call::is_cancelled() const {
+  return service.is_aborting() || Clock::now() > deadline || http.is_client_gone();
+}
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+HttpReply json_reply(const Json& json, int status) {
+  return {.status = status, .body = dump(json)};
+}
+
+HttpReply error_reply(const HttpError& error, Route::Form form) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  Json json;
+  if (form == Route::Form::libretranslate) {
+    json = {{"error", error.what()}};
+  } else {
+    json = {{"error",
+             {{"message", error.what()},
+              {"type", openai_type(error.status())},
+              {"param", or_null(error.field())},
+              {"code", or_null(error.code())}}}};
+  }
+  HttpReply reply = json_reply(json, error.status());
+  if (error.retry_seconds() > 0) {
+    reply.headers.emplace_back("Retry-After", std::to_string(error.retry_seconds()));
+  }
+  if (error.status() == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return reply;
+}
+
+bool is_same_secret(std::string_view given, std::string_view secret) {
+  // Every byte of the secret is looked at, however long or wrong the other is.
+  unsigned difference = given.size() == secret.size() ? 0 : 1;
+  for (size_t i = 0; i < secret.size(); ++i) {
+    const auto a = static_cast<unsigned char>(given.empty() ? 0 : given[i % given.size()]);
+    difference |= static_cast<unsigned>(a ^ static_cast<unsigned char>(secret[i]));
+  }
+  return difference == 0;
+}
+
+Service::Service(ServerOptions options)
+    : options_(std::move(options)),
+      models_({.threads = options_.threads, .kv_memory_bytes = options_.kv_memory_bytes}),
+      gate_({.running = options_.limits.running,
+             .waiting = options_.limits.waiting,
+             .wait_seconds = options_.limits.wait_seconds}) {
+  add_status_routes(routes_);
+  add_translate_routes(routes_);
+  add_openai_routes(routes_);
+  add_task_routes(routes_);
+  add_page_routes(routes_);
+}
+
+void Service::log(const Json& line) const {
+  if (!options_.log) return;
+  Json json{{"time", now_text()}};
+  json.update(line);
+  options_.log(dump(json));
+}
+
+const Route* Service::find_route(const HttpRequest& request,
+                                 std::vector<std::string>& values) const {
+  bool is_known = false;
+  const std::string& method = request.method == "HEAD" ? "GET" : request.method;
+  for (const Route& route : routes_) {
+    if (!matches(route.path, request.path, values)) continue;
+    if (route.method == method) return &route;
+    is_known = true;
+  }
+  if (is_known) {
+    throw HttpError(405, request.method + " is not what " + request.path + " takes",
+                    "method_not_allowed");
+  }
+  return nullptr;
+}
+
+void Service::authorize(const Route& route, const Call& call) const {
+  if (route.access == Route::Access::open) return;
+  const std::string given = bearer(call.http);
+  if (route.access == Route::Access::admin) {
+    if (!options_.admin_key.empty() && is_same_secret(given, options_.admin_key)) return;
+    throw HttpError(403,
+                    options_.admin_key.empty()
+                        ? "models can be loaded and unloaded only on a server with an --admin-key"
+                        : "this needs the admin key: Authorization: Bearer KEY",
+                    "admin_key_required");
+  }
+  if (options_.api_keys.empty()) return;
+  bool is_fine = !options_.admin_key.empty() && is_same_secret(given, options_.admin_key);
+  // LibreTranslate's clients have it in the body.
+  std::string in_body;
+  if (route.form == Route::Form::libretranslate && call.body.contains("api_key") &&
+      call.body["api_key"].is_string()) {
+    in_body = call.body["api_key"].get<std::string>();
+  }
+  for (const std::string& key : options_.api_keys) {
+    is_fine |= is_same_secret(given, key) | is_same_secret(in_body, key);
+  }
+  if (is_fine) return;
+  throw HttpError(route.form == Route::Form::libretranslate ? 403 : 401,
+                  given.empty() && in_body.empty()
+                      ? "an API key is missing: Authorization: Bearer KEY"
+                      : "the API key is wrong",
+                  "invalid_api_key");
+}
+
+void Service::read_body(const Route& route, Call& call) {
+  if (!route.describe) return;
+  const std::string type = call.http.header("Content-Type");
+  const bool is_form =
+      type.starts_with("application/x-www-form-urlencoded") || call.http.is_multipart();
+  if (is_form ? !route.takes_form : !(type.empty() || type.starts_with("application/json"))) {
+    throw HttpError(
+        415,
+        "the body's Content-Type must be application/json" +
+            std::string(route.takes_form ? " or application/x-www-form-urlencoded" : ""),
+        "unsupported_media_type");
+  }
+  const std::string body = call.http.read_body(options_.limits.body_bytes);
+  call.is_form = is_form;
+  call.body = is_form ? parse_form(body) : parse_body(body, field_limits().depth);
+}
+
+HttpReply Service::handle(const Route& route, Call& call, std::shared_ptr<Gate::Ticket>& ticket) {
+  // A key in the head is looked at before the body is read.
+  if (route.form != Route::Form::libretranslate) authorize(route, call);
+  read_body(route, call);
+  if (route.form == Route::Form::libretranslate) authorize(route, call);
+  if (route.works) {
+    ticket =
+        std::make_shared<Gate::Ticket>(gate_.enter([&] { return call.http.is_client_gone(); }));
+  }
+  call.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(options_.limits.run_seconds));
+  return route.handle(call);
+}
+
+HttpReply Service::answer(HttpRequest& request) {
+  const auto start = Clock::now();
+  Call call{.service = *this, .http = request, .id = "req-" + std::to_string(next_id_++)};
+  const Route* route = nullptr;
+  std::shared_ptr<Gate::Ticket> ticket;
+  HttpReply reply;
+  Route::Form form = Route::Form::openai;
+  try {
+    if (request.method == "OPTIONS" && !options_.cors_origin.empty()) {
+      reply.status = 204;
+    } else {
+      route = find_route(request, call.path_values);
+      if (route == nullptr) {
+        throw HttpError(404, "there is nothing at this address; /openapi.json lists what there is",
+                        "not_found");
+      }
+      form = route->form;
+      reply = handle(*route, call, ticket);
+    }
+  } catch (const HttpError& error) {
+    reply = error_reply(error, form);
+  } catch (const Error& error) {
+    const bool gone = error.code() == ErrorCode::cancelled && request.is_client_gone();
+    reply = error_reply(gone ? HttpError(kClientGone, error.what()) : HttpError::from(error), form);
+    if (error.code() == ErrorCode::internal) {
+      log({{"event", "internal_error"}, {"id", call.id}, {"message", error.what()}});
+    }
+  } catch (const std::bad_alloc&) {
+    reply = error_reply(HttpError::later(503, "out of memory", 5), form);
+    log({{"event", "out_of_memory"}, {"id", call.id}});
+  } catch (const std::exception& error) {
+    reply = error_reply(HttpError(500, "an internal error; the server's log has more", "internal"),
+                        form);
+    log({{"event", "internal_error"}, {"id", call.id}, {"message", error.what()}});
+  }
+  reply.headers.emplace_back("X-Request-Id", call.id);
+  reply.close = reply.close || is_closing_;
+  add_cors(reply);
+  // The address as it was asked for may hold anything; the route's own is logged.
+  const std::string path = route != nullptr ? route->path : "other";
+  reply.done = [this, start, path, ticket, inner = std::move(reply.done), status = reply.status,
+                id = call.id, method = request.method, remote = request.remote,
+                model = call.model](int64_t bytes) {
+    if (inner) inner(bytes);
+    const double seconds = seconds_since(start);
+    metrics_.count_request({.route = path, .status = status, .seconds = seconds});
+    Json line{{"event", "request"}, {"id", id},         {"method", method},
+              {"route", path},      {"status", status}, {"ms", seconds * 1000},
+              {"bytes", bytes},     {"remote", remote}};
+    if (!model.empty()) line["model"] = model;
+    log(line);
+  };
+  return reply;
+}
+
+void Service::add_cors(HttpReply& reply) const {
+  if (options_.cors_origin.empty()) return;
+  reply.headers.emplace_back("Access-Control-Allow-Origin", options_.cors_origin);
+  reply.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
+  reply.headers.emplace_back("Access-Control-Allow-Headers",
+                             "Authorization, Content-Type, X-API-Key");
+  reply.headers.emplace_back("Vary", "Origin");
+}
+
+ServedModelPtr Service::model_for(Call& call, const std::string& name,
+                                  const std::string& ability) const {
+  ServedModelPtr found;
+  if (!name.empty()) {
+    found = models_.find(name);
+    if (!found) {
+      std::string names;
+      for (const ServedModelPtr& model : models_.all()) {
+        names += (names.empty() ? "" : ", ") + model->name();
+      }
+      throw HttpError(404,
+                      "there is no model '" + name.substr(0, 100) + "'; there is " +
+                          (names.empty() ? "none" : names),
+                      "model_not_found", "model");
+    }
+  } else {
+    int count = 0;
+    for (const ServedModelPtr& model : models_.all()) {
+      const std::vector<std::string> abilities = model->abilities();
+      if (std::find(abilities.begin(), abilities.end(), ability) == abilities.end()) continue;
+      found = model;
+      ++count;
+    }
+    if (count != 1) {
+      throw HttpError(count == 0 ? 404 : 400,
+                      count == 0 ? "no model here can " + ability
+                                 : "several models can " + ability + ": name one with 'model'",
+                      count == 0 ? "model_not_found" : "missing_field", "model");
+    }
+  }
+  call.model = found->name();
+  return found;
+}
+
+std::string Service::metrics_text() const {
+  using Values = std::vector<std::pair<std::string, double>>;
+  std::string text = metrics_.text();
+  const auto gauge = [&](std::string_view name, std::string_view help, double value) {
+    text += metric_text(name, "gauge", help, {{"", value}});
+  };
+  gauge("heed_requests_running", "Requests that work now.", gate_.running());
+  gauge("heed_requests_waiting", "Requests that wait for their turn.", gate_.waiting());
+  gauge("heed_connections", "Open connections.", connections_ ? connections_() : 0);
+  gauge("heed_uptime_seconds", "Since the start.", seconds_since(started_));
+  gauge("process_resident_memory_bytes", "Memory that the server takes.",
+        static_cast<double>(resident_bytes()));
+  Values loaded;
+  std::vector<std::pair<std::string, EngineStatistics>> engines;
+  for (const ServedModelPtr& model : models_.all()) {
+    loaded.emplace_back(label("model", model->name()), 1);
+    if (const auto s = model->statistics()) engines.emplace_back(label("model", model->name()), *s);
+  }
+  text += metric_text("heed_model_loaded", "gauge", "Models that are served.", loaded);
+  const auto of_engines = [&](std::string_view name, std::string_view type, std::string_view help,
+                              const std::function<double(const EngineStatistics&)>& value) {
+    Values values;
+    for (const auto& [labels, s] : engines) values.emplace_back(labels, value(s));
+    text += metric_text(name, type, help, values);
+  };
+  const auto as_double = [](int64_t value) { return static_cast<double>(value); };
+  of_engines("heed_engine_running", "gauge", "Texts that grow now.",
+             [&](const auto& s) { return as_double(s.running); });
+  of_engines("heed_engine_waiting", "gauge", "Texts that wait for memory or room.",
+             [&](const auto& s) { return as_double(s.waiting); });
+  of_engines("heed_engine_runs_total", "counter", "Runs of the decoder.",
+             [&](const auto& s) { return as_double(s.ticks); });
+  of_engines("heed_engine_rows_total", "counter", "Rows of these runs: by runs, the batch size.",
+             [&](const auto& s) { return as_double(s.rows); });
+  of_engines("heed_engine_new_tokens_total", "counter", "Tokens that were written.",
+             [&](const auto& s) { return as_double(s.new_tokens); });
+  of_engines("heed_engine_preemptions_total", "counter", "Texts that made room for others.",
+             [&](const auto& s) { return as_double(s.preemptions); });
+  of_engines("heed_kv_blocks", "gauge", "Blocks for keys and values.",
+             [&](const auto& s) { return as_double(s.kv_blocks); });
+  of_engines("heed_kv_blocks_used", "gauge", "Those in use.",
+             [&](const auto& s) { return as_double(s.kv_blocks_used); });
+  return text;
+}
+
+}  // namespace heed::serve

@@ -1,0 +1,140 @@
+// From an HTTP request to its reply: who may ask, which route it is, how much may run at once, what
+// is counted and logged. The routes themselves are in *_routes.cc.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heed/serve.h"
+#include "serve/fields.h"
+#include "serve/gate.h"
+#include "serve/http_error.h"
+#include "serve/http_server.h"
+#include "serve/metrics.h"
+#include "serve/model_registry.h"
+
+namespace heed::serve {
+
+class Service;
+
+// A request in a route's hands.
+struct Call {
+  Service& service;
+  HttpRequest& http;
+  std::string id;
+  std::vector<std::string> path_values{};  // of {name} in the route's path
+  Json body = Json::object();
+  bool is_form = false;
+  std::chrono::steady_clock::time_point deadline{};
+  std::string model{};  // for the log
+
+  // Whether there is any use in going on.
+  bool is_cancelled() const;
+  std::function<bool()> cancelled() const {
+    return [this] { return is_cancelled(); };
+  }
+};
+
+struct Route {
+  enum class Access { open, user, admin };
+  // How an error is worded.
+  enum class Form { openai, libretranslate };
+
+  std::string method, path;  // "/v1/heed/models/{name}"
+  std::string about;
+  Access access = Access::user;
+  Form form = Form::openai;
+  bool works = false;                              // it waits at the gate
+  bool takes_form = false;                         // url-encoded, beside JSON
+  std::function<void(Fields& fields)> describe{};  // its body; nothing: it has none
+  std::function<HttpReply(Call& call)> handle{};
+};
+
+class Service {
+ public:
+  explicit Service(ServerOptions options);
+
+  // Never throws.
+  HttpReply answer(HttpRequest& request);
+
+  const ServerOptions& options() const { return options_; }
+  const std::vector<Route>& routes() const { return routes_; }
+  FieldLimits field_limits() const {
+    return {.text_bytes = options_.limits.text_bytes, .texts = options_.limits.texts};
+  }
+  ModelRegistry& models() { return models_; }
+  Metrics& metrics() { return metrics_; }
+  Gate& gate() { return gate_; }
+  std::string metrics_text() const;
+
+  // The model a request names; where it names none, the only one with that ability.
+  // Throws HttpError 404.
+  ServedModelPtr model_for(Call& call, const std::string& name, const std::string& ability) const;
+
+  void log(const Json& line) const;
+
+  // What runs is cancelled.
+  void abort() { is_aborting_ = true; }
+  bool is_aborting() const { return is_aborting_; }
+  void close() { is_closing_ = true, gate_.close(); }
+  bool is_closing() const { return is_closing_; }
+  void count_connections(std::function<int()> count) { connections_ = std::move(count); }
+
+ private:
+  const Route* find_route(const HttpRequest& request, std::vector<std::string>& values) const;
+  HttpReply handle(const Route& route, Call& call, std::shared_ptr<Gate::Ticket>& ticket);
+  void read_body(const Route& route, Call& call);
+  void authorize(const Route& route, const Call& call) const;
+  void add_cors(HttpReply& reply) const;
+
+  const ServerOptions options_;
+  ModelRegistry models_;
+  Metrics metrics_;
+  Gate gate_;
+  std::vector<Route> routes_;
+  std::atomic<uint64_t> next_id_{1};
+  std::atomic<bool> is_aborting_{false}, is_closing_{false};
+  std::function<int()> connections_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+// Fills what a body says into a T, for which describe(Fields&, T&) exists.
+template <class T>
+T read_fields(const Call& call) {
+  T value;
+  const FieldLimits limits = call.service.field_limits();
+  FieldReader reader(call.body, limits, call.is_form);
+  describe(reader, value);
+  reader.finish();
+  return value;
+}
+
+template <class T>
+std::function<void(Fields& fields)> described() {
+  return [](Fields& fields) {
+    T value;
+    describe(fields, value);
+  };
+}
+
+// Bytes that are not UTF-8 become U+FFFD: JSON has no place for them.
+std::string dump(const Json& json);
+HttpReply json_reply(const Json& json, int status = 200);
+HttpReply error_reply(const HttpError& error, Route::Form form);
+
+// Equal, in a time that does not tell how much of it is.
+bool is_same_secret(std::string_view given, std::string_view secret);
+
+// Each adds its routes.
+void add_status_routes(std::vector<Route>& routes);
+void add_translate_routes(std::vector<Route>& routes);
+void add_openai_routes(std::vector<Route>& routes);
+void add_task_routes(std::vector<Route>& routes);
+void add_page_routes(std::vector<Route>& routes);
+
+}  // namespace heed::serve

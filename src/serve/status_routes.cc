@@ -1,0 +1,192 @@
+// How the server is, what it serves, and what it takes; loading and unloading.
+#include "heed/models.h"
+#include "heed/version.h"
+#include "serve/service.h"
+
+namespace heed::serve {
+namespace {
+
+Json model_json(const ServedModel& served) {
+  const Model& model = served.model();
+  Json json{{"id", served.name()},
+            {"object", "model"},
+            {"created", served.loaded_at()},
+            {"owned_by", "heed"},
+            {"family", model.family()},
+            {"head", model.head()},
+            {"vocabulary", model.vocabulary()},
+            {"max_positions", model.max_positions()},
+            {"abilities", served.abilities()}};
+  const Languages& languages = served.languages();
+  if (!languages.targets.empty()) {
+    json["languages"] = {{"sources", languages.sources}, {"targets", languages.targets}};
+  }
+  if (!model.labels().empty()) json["labels"] = model.labels();
+  return json;
+}
+
+HttpReply list_models(Call& call) {
+  Json data = Json::array();
+  for (const ServedModelPtr& model : call.service.models().all()) {
+    data.push_back(model_json(*model));
+  }
+  return json_reply({{"object", "list"}, {"data", std::move(data)}});
+}
+
+ServedModelPtr named(Call& call) {
+  return call.service.model_for(call, call.path_values.front(), "");
+}
+
+HttpReply show_model(Call& call) { return json_reply(model_json(*named(call))); }
+
+// All that the Model tab of the page draws.
+HttpReply describe_model(Call& call) {
+  const ServedModelPtr served = named(call);
+  const ModelInfo info = model_info(served->folder());
+  Json json = model_json(*served);
+  json["model_type"] = info.model_type;
+  json["parameters"] = info.parameters;
+  json["weight_bytes"] = info.weight_bytes;
+  json["flops_per_token"] = info.flops_per_token;
+  Json& memory = json["memory"] = Json::array();
+  for (const ShapeMemory& shape : info.memory) {
+    memory.push_back({{"sequences", shape.sequences},
+                      {"length", shape.length},
+                      {"inference_bytes", shape.inference_bytes}});
+  }
+  Json& settings = json["settings"] = Json::object();
+  for (const Setting& setting : info.settings) {
+    settings[setting.name] = Json::parse(setting.value, nullptr, false);
+  }
+  return json_reply(json);
+}
+
+struct LoadCall {
+  std::string name, folder;
+};
+void describe(Fields& fields, LoadCall& call) {
+  fields.text({.name = "folder", .about = "the model's folder, on the server", .required = true},
+              call.folder);
+  fields.text({.name = "name", .about = "what it is called; the folder's own name by default"},
+              call.name);
+}
+
+HttpReply load_model(Call& call) {
+  auto wish = read_fields<LoadCall>(call);
+  if (wish.name.empty()) wish.name = default_model_name(wish.folder);
+  call.service.models().load(wish.name, wish.folder);
+  call.service.log({{"event", "model_loaded"}, {"model", wish.name}});
+  call.path_values = {wish.name};
+  return json_reply(model_json(*named(call)), 201);
+}
+
+HttpReply unload_model(Call& call) {
+  const std::string& name = call.path_values.front();
+  named(call);  // or says that there is none
+  call.service.models().unload(name);
+  call.service.log({{"event", "model_unloaded"}, {"model", name}});
+  return json_reply({{"id", name}, {"object", "model"}, {"deleted", true}});
+}
+
+HttpReply ready(Call& call) {
+  const bool is_ready = !call.service.is_closing();
+  return json_reply(
+      {{"status", is_ready ? "ready" : "closing"}, {"models", call.service.models().all().size()}},
+      is_ready ? 200 : 503);
+}
+
+HttpReply metrics(Call& call) {
+  return {.body = call.service.metrics_text(), .content_type = "text/plain; version=0.0.4"};
+}
+
+// What a path's {name} is called in OpenAPI.
+Json path_parameters(const std::string& path) {
+  Json list = Json::array();
+  for (size_t begin = path.find('{'); begin != std::string::npos;
+       begin = path.find('{', begin + 1)) {
+    const std::string name = path.substr(begin + 1, path.find('}', begin) - begin - 1);
+    list.push_back(
+        {{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+  }
+  return list;
+}
+
+HttpReply openapi(Call& call) {
+  Json paths = Json::object();
+  for (const Route& route : call.service.routes()) {
+    Json operation{{"summary", route.about},
+                   {"responses",
+                    {{"200", {{"description", "the answer"}}},
+                     {"default", {{"description", "an error, which says what is wrong"}}}}}};
+    const Json parameters = path_parameters(route.path);
+    if (!parameters.empty()) operation["parameters"] = parameters;
+    if (route.describe) {
+      FieldSchema fields;
+      route.describe(fields);
+      Json content{{"application/json", {{"schema", fields.schema()}}}};
+      if (route.takes_form) {
+        content["application/x-www-form-urlencoded"] = {{"schema", fields.schema()}};
+      }
+      operation["requestBody"] = {{"required", true}, {"content", std::move(content)}};
+    }
+    if (route.access != Route::Access::open) {
+      operation["security"] = Json::array({{{"key", Json::array()}}});
+    }
+    std::string method = route.method;
+    for (char& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    paths[route.path][method] = std::move(operation);
+  }
+  return json_reply(
+      {{"openapi", "3.0.3"},
+       {"info", {{"title", "Heed"}, {"version", version()}}},
+       {"paths", std::move(paths)},
+       {"components", {{"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}}});
+}
+
+}  // namespace
+
+void add_status_routes(std::vector<Route>& routes) {
+  using Access = Route::Access;
+  routes.push_back({.method = "GET",
+                    .path = "/healthz",
+                    .about = "Whether the server lives",
+                    .access = Access::open,
+                    .handle = [](Call&) {
+                      return json_reply({{"status", "ok"}});
+                    }});
+  routes.push_back({.method = "GET",
+                    .path = "/readyz",
+                    .about = "Whether it takes work: 503 while it shuts down",
+                    .access = Access::open,
+                    .handle = ready});
+  routes.push_back({.method = "GET",
+                    .path = "/metrics",
+                    .about = "Counts, times and memory, for Prometheus",
+                    .handle = metrics});
+  routes.push_back({.method = "GET",
+                    .path = "/openapi.json",
+                    .about = "This description",
+                    .access = Access::open,
+                    .handle = openapi});
+  routes.push_back(
+      {.method = "GET", .path = "/v1/models", .about = "The models", .handle = list_models});
+  routes.push_back(
+      {.method = "GET", .path = "/v1/models/{name}", .about = "One of them", .handle = show_model});
+  routes.push_back({.method = "GET",
+                    .path = "/v1/heed/models/{name}",
+                    .about = "A model's settings, size and memory",
+                    .handle = describe_model});
+  routes.push_back({.method = "POST",
+                    .path = "/v1/heed/models",
+                    .about = "Load a model, or load it anew",
+                    .access = Access::admin,
+                    .describe = described<LoadCall>(),
+                    .handle = load_model});
+  routes.push_back({.method = "DELETE",
+                    .path = "/v1/heed/models/{name}",
+                    .about = "Unload a model, when its requests are done",
+                    .access = Access::admin,
+                    .handle = unload_model});
+}
+
+}  // namespace heed::serve

@@ -1,0 +1,355 @@
+// /v1/heed/…: labels, tags, missing words, trees, probabilities, attention maps, tokens.
+#include "heed/attend.h"
+#include "serve/service.h"
+
+namespace heed::serve {
+namespace {
+
+// Places in texts are bytes of their UTF-8.
+Json span_json(TextSpan span) { return Json::array({span.begin, span.end}); }
+
+std::vector<TaskInput> as_inputs(const Texts& texts) {
+  std::vector<TaskInput> inputs;
+  for (const std::string& text : texts.values) inputs.push_back({.text = text});
+  return inputs;
+}
+
+void add_pairs(const Texts& second, const std::string& field, std::vector<TaskInput>& inputs) {
+  if (second.values.empty()) return;
+  if (second.values.size() != inputs.size()) {
+    throw HttpError::bad_field(field, field + ": expected as many as input has (" +
+                                          std::to_string(inputs.size()) + "), found " +
+                                          std::to_string(second.values.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) inputs[i].second = second.values[i];
+}
+
+template <class Results>
+void count_tokens(Call& call, const Results& results) {
+  int64_t tokens = 0;
+  for (const TaskResult& result : results) tokens += result.tokens;
+  call.service.metrics().count_tokens(tokens, 0);
+}
+
+HttpReply results_reply(const ServedModel& served, Json results) {
+  return json_reply({{"model", served.name()}, {"results", std::move(results)}});
+}
+
+// What most of them take.
+struct TextsCall {
+  std::string model;
+  Texts input;
+};
+void describe_input(Fields& fields, TextsCall& call) {
+  fields.text({.name = "model", .about = "its name; needed where several can do this"}, call.model);
+  fields.texts({.name = "input", .about = "a text, or a list", .required = true}, call.input);
+}
+
+// ---- classify ----------------------------------------------------------------------------------
+
+struct ClassifyCall : TextsCall {
+  Texts second;
+};
+void describe(Fields& fields, ClassifyCall& call) {
+  describe_input(fields, call);
+  fields.texts({.name = "second", .about = "the second texts, for models of pairs"}, call.second);
+}
+
+HttpReply classify(Call& call) {
+  const auto wish = read_fields<ClassifyCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "classify");
+  std::vector<TaskInput> inputs = as_inputs(wish.input);
+  add_pairs(wish.second, "second", inputs);
+  const Classifier& classifier = served->classifier();
+  const std::vector<Classified> results = classifier.classify(inputs);
+  Json list = Json::array();
+  for (const Classified& result : results) {
+    Json json = Json::object();
+    if (classifier.is_regression()) {
+      json["scores"] = result.logits;
+    } else {
+      json["label"] = result.name;
+      Json& probabilities = json["probabilities"] = Json::object();
+      for (size_t i = 0; i < result.probabilities.size(); ++i) {
+        probabilities[classifier.labels()[i]] = result.probabilities[i];
+      }
+    }
+    json["tokens"] = result.tokens, json["truncated"] = result.truncated;
+    list.push_back(std::move(json));
+  }
+  count_tokens(call, results);
+  return results_reply(*served, std::move(list));
+}
+
+// ---- tag ---------------------------------------------------------------------------------------
+
+struct TagCall : TextsCall {
+  std::string aggregation = "first";
+};
+void describe(Fields& fields, TagCall& call) {
+  describe_input(fields, call);
+  fields.text({.name = "aggregation",
+               .about = "spans of whole words by their first token, or of tokens",
+               .choices = {"first", "simple"}},
+              call.aggregation);
+}
+
+HttpReply tag(Call& call) {
+  const auto wish = read_fields<TagCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "tag");
+  const TagOptions options{.aggregation = wish.aggregation == "simple" ? Aggregation::simple
+                                                                       : Aggregation::first};
+  const std::vector<Tagged> results = served->tagger().tag(as_inputs(wish.input), options);
+  Json list = Json::array();
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::string& text = wish.input.values[i];
+    const auto part = [&](TextSpan span) {
+      return text.substr(static_cast<size_t>(span.begin),
+                         static_cast<size_t>(span.end - span.begin));
+    };
+    Json words = Json::array(), spans = Json::array();
+    for (const TaggedWord& word : results[i].words) {
+      words.push_back({{"text", part(word.span)},
+                       {"span", span_json(word.span)},
+                       {"label", word.label < 0 ? Json() : Json(word.name)},
+                       {"probability", word.probability}});
+    }
+    for (const TaggedSpan& span : results[i].spans) {
+      spans.push_back({{"text", part(span.span)},
+                       {"span", span_json(span.span)},
+                       {"label", span.name},
+                       {"probability", span.probability}});
+    }
+    list.push_back({{"words", std::move(words)},
+                    {"spans", std::move(spans)},
+                    {"truncated", results[i].truncated}});
+  }
+  count_tokens(call, results);
+  return results_reply(*served, std::move(list));
+}
+
+// ---- fill --------------------------------------------------------------------------------------
+
+struct FillCall : TextsCall {
+  int64_t top = 5;
+};
+void describe(Fields& fields, FillCall& call) {
+  describe_input(fields, call);
+  fields.integer({.name = "top", .about = "candidates for each mask (5)", .min = 1, .max = 100},
+                 call.top);
+}
+
+Json candidates_json(const std::vector<Candidate>& candidates) {
+  Json list = Json::array();
+  for (const Candidate& candidate : candidates) {
+    list.push_back({{"id", candidate.id},
+                    {"piece", candidate.piece},
+                    {"text", candidate.text},
+                    {"probability", candidate.probability}});
+  }
+  return list;
+}
+
+HttpReply fill(Call& call) {
+  const auto wish = read_fields<FillCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "fill");
+  const std::vector<Filled> results =
+      served->filler().fill(as_inputs(wish.input), {.top = static_cast<int>(wish.top)});
+  Json list = Json::array();
+  for (const Filled& result : results) {
+    Json masks = Json::array();
+    for (const FilledMask& mask : result.masks) {
+      masks.push_back(
+          {{"span", span_json(mask.span)}, {"candidates", candidates_json(mask.candidates)}});
+    }
+    list.push_back({{"source", result.source},
+                    {"text", result.text},
+                    {"masks", std::move(masks)},
+                    {"truncated", result.truncated}});
+  }
+  count_tokens(call, results);
+  return results_reply(*served, std::move(list));
+}
+
+// ---- parse -------------------------------------------------------------------------------------
+
+struct ParseCall : TextsCall {
+  std::optional<int64_t> beam;
+};
+void describe(Fields& fields, ParseCall& call) {
+  describe_input(fields, call);
+  fields.integer({.name = "beam", .about = "beams", .min = 1, .max = 16}, call.beam);
+}
+
+HttpReply parse(Call& call) {
+  const auto wish = read_fields<ParseCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "parse");
+  SearchOptions search = served->model().search_options();
+  if (wish.beam) search.beam = static_cast<int>(*wish.beam);
+  const std::vector<Parsed> results =
+      served->parser().parse(wish.input.values, search, call.cancelled());
+  Json list = Json::array();
+  for (const Parsed& result : results) {
+    list.push_back({{"tree", result.tree},
+                    {"linear", result.linear},
+                    {"score", result.score},
+                    {"truncated", result.truncated}});
+  }
+  return results_reply(*served, std::move(list));
+}
+
+// ---- score -------------------------------------------------------------------------------------
+
+struct ScoreCall : TextsCall {
+  Texts target;
+};
+void describe(Fields& fields, ScoreCall& call) {
+  describe_input(fields, call);
+  fields.texts({.name = "target", .about = "what is scored, given input: encoder-decoder models"},
+               call.target);
+}
+
+HttpReply score(Call& call) {
+  const auto wish = read_fields<ScoreCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "score");
+  std::vector<TaskInput> inputs = as_inputs(wish.input);
+  add_pairs(wish.target, "target", inputs);
+  if (!served->model().has_source() && !wish.target.values.empty()) {
+    throw HttpError::bad_field("target", "target: this model has no source: all text is input");
+  }
+  const std::vector<Scored> results = served->scorer().score(inputs);
+  Json list = Json::array();
+  for (const Scored& result : results) {
+    Json offsets = Json::array();
+    for (const TextSpan span : result.offsets) offsets.push_back(span_json(span));
+    list.push_back({{"log_probability", result.log_probability},
+                    {"perplexity", result.perplexity()},
+                    {"ids", result.ids},
+                    {"token_scores", result.token_scores},
+                    {"offsets", std::move(offsets)},
+                    {"truncated", result.truncated}});
+  }
+  count_tokens(call, results);
+  return results_reply(*served, std::move(list));
+}
+
+// ---- attend ------------------------------------------------------------------------------------
+
+struct AttendCall {
+  std::string model, input, format = "json";
+  std::optional<std::string> second, target;
+};
+void describe(Fields& fields, AttendCall& call) {
+  fields.text({.name = "model", .about = "its name; needed where there are several"}, call.model);
+  fields.text({.name = "input", .about = "the text, or the source", .required = true}, call.input);
+  fields.text({.name = "second", .about = "the second text, for models of pairs"}, call.second);
+  fields.text({.name = "target", .about = "of encoder-decoder models; by default what they write"},
+              call.target);
+  fields.text({.name = "format", .about = "numbers, or a drawing", .choices = {"json", "svg"}},
+              call.format);
+}
+
+HttpReply attend_to(Call& call) {
+  const auto wish = read_fields<AttendCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "attend");
+  TaskInput input{.text = wish.input,
+                  .second = served->model().has_source() ? wish.target : wish.second};
+  TaskOptions options = served->task_options();
+  options.max_tokens = call.service.options().limits.attend_tokens;
+  const AttentionView view = attend(served->model(), input, options);
+  call.service.metrics().count_tokens(view.tokens, 0);
+  if (wish.format == "svg") {
+    return {.body = attention_svg(view, wish.input), .content_type = "image/svg+xml"};
+  }
+  return {.body = attention_json(view)};
+}
+
+// ---- tokenize ----------------------------------------------------------------------------------
+
+struct TokenizeCall : TextsCall {
+  bool special = true;
+  std::string side = "source";
+};
+void describe(Fields& fields, TokenizeCall& call) {
+  describe_input(fields, call);
+  fields.flag({.name = "special", .about = "with what the model's template adds"}, call.special);
+  fields.text(
+      {.name = "side", .about = "of models with two vocabularies", .choices = {"source", "target"}},
+      call.side);
+}
+
+HttpReply tokenize(Call& call) {
+  const auto wish = read_fields<TokenizeCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "tokenize");
+  const Tokenizer& tokenizer = served->model().tokenizer();
+  const EncodeOptions options{.special_tokens = wish.special,
+                              .side = wish.side == "target" ? TextSide::target : TextSide::source};
+  Json list = Json::array();
+  for (const std::string& text : wish.input.values) {
+    const Encoding encoding = tokenizer.encode(text, options);
+    Json pieces = Json::array(), offsets = Json::array();
+    for (size_t i = 0; i < encoding.ids.size(); ++i) {
+      pieces.push_back(tokenizer.piece(encoding.ids[i]));
+      offsets.push_back(span_json(encoding.offsets[i]));
+    }
+    list.push_back(
+        {{"ids", encoding.ids}, {"pieces", std::move(pieces)}, {"offsets", std::move(offsets)}});
+  }
+  return results_reply(*served, std::move(list));
+}
+
+// ---- predict -----------------------------------------------------------------------------------
+
+struct PredictCall {
+  std::string model, input;
+  std::optional<std::string> target;
+  std::vector<int32_t> ids;
+  int64_t top = 10;
+};
+void describe(Fields& fields, PredictCall& call) {
+  fields.text({.name = "model", .about = "its name; needed where several complete"}, call.model);
+  fields.text({.name = "input", .about = "the text, or the source"}, call.input);
+  fields.ids({.name = "ids", .about = "token ids instead of input"}, call.ids);
+  fields.text({.name = "target", .about = "how far the target is written: encoder-decoder models"},
+              call.target);
+  fields.integer({.name = "top", .about = "tokens (10)", .min = 1, .max = 100}, call.top);
+}
+
+HttpReply predict(Call& call) {
+  const auto wish = read_fields<PredictCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, wish.model, "complete");
+  const TaskInput input{.text = wish.input, .second = wish.target, .ids = wish.ids};
+  const Predicted result = served->predictor().predict(
+      {input}, {.top = static_cast<int>(wish.top), .everywhere = false})[0];
+  call.service.metrics().count_tokens(result.tokens, 0);
+  return json_reply(
+      {{"model", served->name()},
+       {"ids", result.ids},
+       {"next", result.next.empty() ? Json::array() : candidates_json(result.next[0])},
+       {"truncated", result.truncated}});
+}
+
+template <class Wish>
+Route task_route(const std::string& name, const std::string& about, HttpReply (*handle)(Call&)) {
+  return {.method = "POST",
+          .path = "/v1/heed/" + name,
+          .about = about,
+          .works = true,
+          .describe = described<Wish>(),
+          .handle = handle};
+}
+
+}  // namespace
+
+void add_task_routes(std::vector<Route>& routes) {
+  routes.push_back(task_route<ClassifyCall>("classify", "Labels of texts", classify));
+  routes.push_back(task_route<TagCall>("tag", "Labels of words, and spans of them", tag));
+  routes.push_back(task_route<FillCall>("fill", "Missing words", fill));
+  routes.push_back(task_route<ParseCall>("parse", "Trees of sentences", parse));
+  routes.push_back(task_route<ScoreCall>("score", "Log-probabilities of texts", score));
+  routes.push_back(task_route<AttendCall>("attend", "Attention maps of a text", attend_to));
+  routes.push_back(task_route<TokenizeCall>("tokenize", "Tokens of texts", tokenize));
+  routes.push_back(task_route<PredictCall>("predict", "The likeliest next tokens", predict));
+}
+
+}  // namespace heed::serve

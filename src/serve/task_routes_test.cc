@@ -1,0 +1,86 @@
+#include "serve/serve_testing.h"
+
+namespace heed::serve {
+namespace {
+
+class TaskRoutesTest : public ServeTest {
+ protected:
+  Json result(const std::string& task, const Json& call) const {
+    const Received answer = client().post("/v1/heed/" + task, call);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json();
+  }
+};
+
+TEST_F(TaskRoutesTest, AnswersEachTaskWithTheModelThatCan) {
+  start({"gpt", "en-de", "mlm", "labels", "tags"});
+
+  const Json labels = result("classify", {{"input", {"the cat", "a dog"}}})["results"];
+  ASSERT_EQ(labels.size(), 2U);
+  double sum = 0;
+  for (const auto& [name, p] : labels[0]["probabilities"].items()) sum += p.get<double>();
+  EXPECT_NEAR(sum, 1, 1e-5);
+  EXPECT_TRUE(labels[0]["probabilities"].contains(labels[0]["label"].get<std::string>()));
+
+  const Json tags = result("tag", {{"input", "she lives in new york"}})["results"][0];
+  ASSERT_EQ(tags["words"].size(), 5U);
+  EXPECT_EQ(tags["words"][4]["text"], "york");
+  EXPECT_EQ(tags["words"][4]["span"], (Json{17, 21}));
+
+  const Json fill = result("fill", {{"input", "the [MASK] sat"}, {"top", 3}})["results"][0];
+  ASSERT_EQ(fill["masks"].size(), 1U);
+  EXPECT_EQ(fill["masks"][0]["candidates"].size(), 3U);
+
+  const Json tree = result("parse", {{"input", "the cat sat"}})["results"][0];
+  for (const char* word : {"the", "cat", "sat"}) {
+    EXPECT_THAT(tree["tree"].get<std::string>(), testing::HasSubstr(word));
+  }
+
+  const Json score = result("score", {{"model", "gpt"}, {"input", "the cat sat"}})["results"][0];
+  EXPECT_LT(score["log_probability"].get<double>(), 0);
+  EXPECT_EQ(score["ids"].size(), score["token_scores"].size());
+  const Json pair = result(
+      "score", {{"model", "en-de"}, {"input", "the cat"}, {"target", "a dog"}})["results"][0];
+  EXPECT_EQ(pair["ids"].size(), 4U);
+
+  const Json tokens = result("tokenize", {{"model", "mlm"}, {"input", "dogs"}})["results"][0];
+  EXPECT_EQ(tokens["pieces"], (Json{"[CLS]", "dog", "##s", "[SEP]"}));
+  EXPECT_EQ(tokens["offsets"][2], (Json{3, 4}));
+
+  const Json next = result("predict", {{"model", "gpt"}, {"input", "the cat"}, {"top", 4}});
+  ASSERT_EQ(next["next"].size(), 4U);
+  EXPECT_GE(next["next"][0]["probability"].get<double>(),
+            next["next"][1]["probability"].get<double>());
+}
+
+TEST_F(TaskRoutesTest, GivesAttentionMapsWhoseRowsAddUpToOne) {
+  start({"en-de"});
+  const Json maps = result("attend", {{"input", "the cat"}, {"target", "a dog"}});
+  ASSERT_EQ(maps["layers"].size(), 6U);  // encoder, decoder and cross, two of each
+  for (const Json& layer : maps["layers"]) {
+    for (const Json& row : layer["heads"][0]) {
+      double sum = 0;
+      for (const Json& weight : row) sum += weight.get<double>();
+      EXPECT_NEAR(sum, 1, 1e-4);
+    }
+  }
+  const Received drawing =
+      client().post("/v1/heed/attend", {{"input", "the cat"}, {"format", "svg"}});
+  EXPECT_EQ(drawing.type, "image/svg+xml");
+  EXPECT_THAT(drawing.body, testing::HasSubstr("<svg"));
+}
+
+TEST_F(TaskRoutesTest, SaysWhichModelIsMeantOrMissing) {
+  start({"mlm", "labels"});
+  EXPECT_EQ(client().post("/v1/heed/tokenize", {{"input", "x"}}).status, 400);  // which one?
+  EXPECT_EQ(client().post("/v1/heed/tag", {{"input", "x"}}).status, 404);       // none can
+  EXPECT_EQ(client().post("/v1/heed/fill", {{"input", "x"}, {"model", "labels"}}).status, 400);
+  const Received no_mask = client().post("/v1/heed/fill", {{"input", "the cat"}});
+  EXPECT_EQ(no_mask.status, 400);
+  EXPECT_THAT(no_mask.body, testing::HasSubstr("no mask"));
+  EXPECT_EQ(client().post("/v1/heed/classify", {{"input", {"a", "b"}}, {"second", "c"}}).status,
+            400);
+}
+
+}  // namespace
+}  // namespace heed::serve

@@ -1,0 +1,223 @@
+// /translate and /languages, as LibreTranslate's clients know them, with what Heed can do besides.
+#include <unicode/locid.h>
+#include <unicode/unistr.h>
+
+#include <algorithm>
+#include <map>
+
+#include "serve/service.h"
+
+namespace heed::serve {
+namespace {
+
+// Where neither the request nor the model's files say; as `heed translate` has it.
+constexpr int kBeam = 4;
+constexpr double kLengthPenalty = 0.6;
+
+struct TranslateCall {
+  Texts q;
+  std::string source = "auto", target, format = "text", model, api_key, source_prefix, prefix;
+  int64_t alternatives = 0;
+  std::optional<int64_t> beam;
+  std::optional<double> length_penalty;
+  bool alignments = false;
+};
+
+void describe(Fields& fields, TranslateCall& call) {
+  fields.texts({.name = "q", .about = "the text to translate, or a list", .required = true},
+               call.q);
+  fields.text({.name = "source", .about = "its language; auto where only one is possible"},
+              call.source);
+  fields.text({.name = "target", .about = "the language to translate into"}, call.target);
+  fields.text({.name = "format", .about = "plain text", .choices = {"text"}}, call.format);
+  fields.integer({.name = "alternatives", .about = "further translations", .min = 0, .max = 15},
+                 call.alternatives);
+  fields.text({.name = "api_key", .about = "the key, where one is needed"}, call.api_key);
+  fields.text({.name = "model", .about = "Heed's own: the model, instead of languages"},
+              call.model);
+  fields.integer({.name = "beam", .about = "Heed's own: beams", .min = 1, .max = 16}, call.beam);
+  fields.number({.name = "length_penalty",
+                 .about = "Heed's own: above 0 favours long translations",
+                 .min = -10,
+                 .max = 10},
+                call.length_penalty);
+  fields.flag({.name = "alignments",
+               .about = "Heed's own: which bytes of q each part of the translation comes from"},
+              call.alignments);
+  fields.text({.name = "source_prefix", .about = "Heed's own: put before each sentence, for T5"},
+              call.source_prefix);
+  fields.text({.name = "prefix", .about = "Heed's own: how the translation begins"}, call.prefix);
+}
+
+bool translates(const ServedModel& model) {
+  return model.model().has_source() && model.model().can_generate() &&
+         model.model().has_tokenizer();
+}
+
+std::vector<ServedModelPtr> translating_models(Service& service) {
+  std::vector<ServedModelPtr> models = service.models().all();
+  std::erase_if(models, [](const auto& model) { return !translates(*model); });
+  return models;
+}
+
+// By its name, or by the languages.
+ServedModelPtr choose_model(Call& call, TranslateCall& wish) {
+  Service& service = call.service;
+  if (!wish.model.empty()) {
+    const ServedModelPtr model = service.model_for(call, wish.model, "translate");
+    if (translates(*model)) return model;
+    throw HttpError(400, "the model '" + wish.model + "' does not translate", "unsupported",
+                    "model");
+  }
+  const std::vector<ServedModelPtr> models = translating_models(service);
+  if (models.empty()) throw HttpError(404, "no model here translates", "model_not_found");
+  if (wish.target.empty()) {
+    throw HttpError(400, "target is missing: the language to translate into", "missing_field",
+                    "target");
+  }
+  ServedModelPtr found, nameless;
+  bool has_source = false, has_target = false, is_ambiguous = false;
+  for (const ServedModelPtr& model : models) {
+    const Languages& languages = model->languages();
+    if (languages.targets.empty()) nameless = model;
+    const bool source_fits = wish.source == "auto" || languages.sources.contains(wish.source);
+    const bool target_fits = languages.targets.contains(wish.target);
+    has_source |= source_fits, has_target |= target_fits;
+    if (!source_fits || !target_fits) continue;
+    const bool is_open = wish.source == "auto" && languages.sources.size() != 1;
+    is_ambiguous |= is_open || (found && wish.source == "auto" &&
+                                found->languages().sources != languages.sources);
+    if (!found) found = model;
+  }
+  if (is_ambiguous) {
+    throw HttpError(400, "source: several languages are possible here; name the text's own",
+                    "invalid_value", "source");
+  }
+  // The only model, and nothing says which languages it knows: then it is what is meant.
+  if (!found && models.size() == 1 && nameless) found = nameless;
+  if (!found) {
+    const std::string field = !has_target ? "target" : "source";
+    const std::string& language = has_target && !has_source ? wish.source : wish.target;
+    throw HttpError(400,
+                    has_target && has_source
+                        ? wish.source + " to " + wish.target + " is not supported"
+                        : language.substr(0, 40) + " is not supported",
+                    "unsupported_language", field);
+  }
+  call.model = found->name();
+  return found;
+}
+
+SearchOptions search_for(const TranslateCall& wish, const Model& model) {
+  SearchOptions search = model.search_options();
+  if (!model.has_setting("num_beams")) search.beam = kBeam;
+  if (!model.has_setting("length_penalty")) search.length_penalty = kLengthPenalty;
+  search.sample = false;
+  if (wish.beam) search.beam = static_cast<int>(*wish.beam);
+  if (wish.length_penalty) search.length_penalty = *wish.length_penalty;
+  search.nbest = static_cast<int>(wish.alternatives) + 1;
+  search.beam = std::max(search.beam, search.nbest);
+  search.alignments = wish.alignments;
+  return search;
+}
+
+Json alignments_json(const std::vector<Alignment>& alignments) {
+  Json list = Json::array();
+  for (const Alignment& a : alignments) {
+    list.push_back({{"source", {a.source.begin, a.source.end}},
+                    {"target", {a.target.begin, a.target.end}},
+                    {"weight", a.weight}});
+  }
+  return list;
+}
+
+HttpReply translate(Call& call) {
+  auto wish = read_fields<TranslateCall>(call);
+  const ServedModelPtr served = choose_model(call, wish);
+  const Languages& languages = served->languages();
+  TranslateOptions options{.search = search_for(wish, served->model()),
+                           .source_prefix = wish.source_prefix,
+                           .prefix = wish.prefix,
+                           .is_cancelled = call.cancelled()};
+  if (languages.has_tokens) {
+    options.target_language = wish.target;
+    if (wish.source != "auto" && languages.sources == languages.targets) {
+      options.source_language = wish.source;
+    }
+  }
+  Json texts = Json::array(), alternatives = Json::array(), alignments = Json::array(),
+       scores = Json::array();
+  served->translator().translate(wish.q.values, options, [&](size_t, Translation&& translation) {
+    texts.push_back(translation.text);
+    Json others = Json::array();
+    for (size_t i = 1; i < translation.alternatives.size(); ++i) {
+      others.push_back(translation.alternatives[i]);
+    }
+    alternatives.push_back(std::move(others));
+    scores.push_back(translation.scores);
+    alignments.push_back(alignments_json(translation.alignments));
+  });
+  // A text for a text, a list for a list.
+  const auto as_asked = [&](Json& list) { return wish.q.is_list ? std::move(list) : list.at(0); };
+  Json json;
+  if (wish.source == "auto" && languages.sources.size() == 1) {
+    // Not guessed from the text: it is the only one that this model reads.
+    const Json detected{{"confidence", 0}, {"language", *languages.sources.begin()}};
+    json["detectedLanguage"] = detected;
+    if (wish.q.is_list) json["detectedLanguage"] = Json(wish.q.values.size(), detected);
+  }
+  json["translatedText"] = as_asked(texts);
+  if (wish.alternatives > 0) {
+    json["alternatives"] = as_asked(alternatives);
+    json["scores"] = as_asked(scores);
+  }
+  if (wish.alignments) json["alignments"] = as_asked(alignments);
+  return json_reply(json);
+}
+
+std::string language_name(const std::string& code) {
+  const icu::Locale locale(code.c_str());
+  icu::UnicodeString name;
+  locale.getDisplayName(icu::Locale::getEnglish(), name);
+  std::string text;
+  name.toUTF8String(text);
+  return text.empty() ? code : text;
+}
+
+HttpReply list_languages(Call& call) {
+  std::map<std::string, std::set<std::string>> targets;
+  for (const ServedModelPtr& model : translating_models(call.service)) {
+    const Languages& languages = model->languages();
+    for (const std::string& source : languages.sources) {
+      targets[source].insert(languages.targets.begin(), languages.targets.end());
+    }
+    // Clients look up names of targets here too.
+    for (const std::string& target : languages.targets) targets[target];
+  }
+  Json list = Json::array();
+  for (const auto& [code, into] : targets) {
+    list.push_back({{"code", code}, {"name", language_name(code)}, {"targets", into}});
+  }
+  return json_reply(list);
+}
+
+}  // namespace
+
+void add_translate_routes(std::vector<Route>& routes) {
+  routes.push_back({.method = "POST",
+                    .path = "/translate",
+                    .about = "Translate a text, as LibreTranslate does",
+                    .form = Route::Form::libretranslate,
+                    .works = true,
+                    .takes_form = true,
+                    .describe = described<TranslateCall>(),
+                    .handle = translate});
+  routes.push_back({.method = "GET",
+                    .path = "/languages",
+                    .about = "The languages, and what each can be translated into",
+                    .access = Route::Access::open,
+                    .form = Route::Form::libretranslate,
+                    .handle = list_languages});
+}
+
+}  // namespace heed::serve
