@@ -125,6 +125,15 @@ void make_tokenizer_text_seeds(const std::filesystem::path& folder) {
   write_file(folder / "invalid", "\xe2\x96 \xff a \xed\xa0\x80 \xf0\x9f\x91\x8d\xf0\x9f\x8f\xbd");
 }
 
+void make_request_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "json",
+             R"({"text": "a\u00e9", "kind": "b", "flag": true, "integer": 5, "number": 1e3,)"
+             R"( "maybe": null, "texts": ["x", "y"], "prompts": [[1, 2], "z"], "ids": [3],)"
+             R"( "only": 0, "ignored": {"a": [[]]}, "inside": {"inner": false}})");
+  write_file(folder / "form", "text=a+b%20c&flag=true&integer=-5&number=1.5&texts=x&texts=%C3%A9");
+}
+
 }  // namespace
 }  // namespace heed
 
@@ -136,6 +145,7 @@ int main(int argc, char** argv) {
   try {
     const std::filesystem::path folder = argv[1];
     heed::make_config_seeds(folder / "config");
+    heed::make_request_seeds(folder / "request");
     heed::make_safetensors_seeds(folder / "safetensors");
     heed::make_spiece_seeds(folder / "spiece");
     heed::make_spiece_text_seeds(folder / "spiece_text");

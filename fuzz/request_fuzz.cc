@@ -1,0 +1,68 @@
+// Any bytes as the body of a request: refused with a 4xx that can be answered, or read.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "serve/fields.h"
+#include "serve/http_error.h"
+
+namespace heed::serve {
+namespace {
+
+// A field of every kind.
+struct Wish {
+  std::string text, kind = "a";
+  bool flag = false, inner = false;
+  int64_t integer = 0;
+  double number = 0;
+  std::optional<int64_t> maybe;
+  Texts texts;
+  Prompts prompts;
+  std::vector<int32_t> ids;
+};
+
+void describe(Fields& fields, Wish& wish) {
+  fields.text({.name = "text"}, wish.text);
+  fields.text({.name = "kind", .choices = {"a", "b"}}, wish.kind);
+  fields.flag({.name = "flag"}, wish.flag);
+  fields.integer({.name = "integer", .min = -5, .max = 5}, wish.integer);
+  fields.number({.name = "number", .min = 0}, wish.number);
+  fields.integer({.name = "maybe"}, wish.maybe);
+  fields.texts({.name = "texts", .max = 4}, wish.texts);
+  fields.prompts({.name = "prompts"}, wish.prompts);
+  fields.ids({.name = "ids"}, wish.ids);
+  fields.only({.name = "only"}, 0);
+  fields.ignored({.name = "ignored"});
+  fields.inside({.name = "inside"}, [&](Fields& in) { in.flag({.name = "inner"}, wish.inner); });
+}
+
+void read(std::string_view body, bool is_form) {
+  const FieldLimits limits{.text_bytes = 64, .texts = 8, .ids = 16};
+  try {
+    const Json json = is_form ? parse_form(body) : parse_body(body, limits.depth);
+    Wish wish;
+    FieldReader reader(json, limits, is_form);
+    describe(reader, wish);
+    reader.finish();
+    if (wish.text.size() > 64 || wish.integer < -5 || wish.integer > 5 || !(wish.number >= 0) ||
+        wish.texts.values.size() > 4 || wish.ids.size() > 16) {
+      std::abort();
+    }
+  } catch (const HttpError& error) {
+    if (error.status() < 400 || error.status() > 499) std::abort();
+    // The words go into a reply, which is JSON.
+    Json(error.what()).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+}
+
+}  // namespace
+}  // namespace heed::serve
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view body(reinterpret_cast<const char*>(data), size);
+  heed::serve::read(body, false);
+  heed::serve::read(body, true);
+  return 0;
+}
