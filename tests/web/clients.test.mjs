@@ -1,0 +1,67 @@
+// Clients that others wrote.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import OpenAI from "openai";
+import { startServer } from "./heed.mjs";
+
+let server, client;
+before(async () => {
+  server = await startServer("--api-key", "secret");
+  client = new OpenAI({ baseURL: `${server.url}v1`, apiKey: "secret", maxRetries: 0 });
+});
+after(async () => assert.equal(await server.stop(), 0));
+
+test("openai completes", async () => {
+  const answer = await client.completions.create({ model: "gpt", prompt: "the cat", max_tokens: 8, temperature: 0, logprobs: 2 });
+  assert.equal(answer.choices.length, 1);
+  assert.ok(["stop", "length"].includes(answer.choices[0].finish_reason));
+  assert.ok(answer.usage.completion_tokens >= 1 && answer.usage.completion_tokens <= 8);
+  assert.equal(answer.choices[0].logprobs.tokens.length, answer.choices[0].logprobs.token_logprobs.length);
+});
+
+test("openai streams the text that it completes", async () => {
+  const call = { model: "gpt", prompt: "the cat", max_tokens: 12, temperature: 0.9, seed: 3 };
+  const whole = await client.completions.create(call);
+  let text = "", finish = null, usage = null;
+  for await (const part of await client.completions.create({ ...call, stream: true, stream_options: { include_usage: true } })) {
+    text += part.choices[0]?.text ?? "";
+    finish = part.choices[0]?.finish_reason ?? finish;
+    usage = part.usage ?? usage;
+  }
+  assert.equal(text, whole.choices[0].text);
+  assert.equal(finish, whole.choices[0].finish_reason);
+  assert.deepEqual(usage, whole.usage);
+});
+
+test("openai embeds", async () => {
+  const answer = await client.embeddings.create({ model: "mlm", input: ["the cat", "a dog"] }); // base64 underneath
+  assert.equal(answer.data.length, 2);
+  const length = Math.hypot(...answer.data[0].embedding);
+  assert.ok(Math.abs(length - 1) < 1e-4, `length ${length}`);
+  const floats = await client.embeddings.create({ model: "mlm", input: "the cat", encoding_format: "float" });
+  floats.data[0].embedding.forEach((x, i) => assert.ok(Math.abs(x - answer.data[0].embedding[i]) < 1e-6));
+});
+
+test("openai lists models, and understands refusals", async () => {
+  const names = [];
+  for await (const model of client.models.list()) names.push(model.id);
+  assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags"]);
+  await assert.rejects(client.completions.create({ model: "none", prompt: "x" }), OpenAI.NotFoundError);
+  await assert.rejects(client.completions.create({ model: "gpt", prompt: "x", temperature: 9 }), (error) => error instanceof OpenAI.BadRequestError && error.param === "temperature");
+  const stranger = new OpenAI({ baseURL: `${server.url}v1`, apiKey: "wrong", maxRetries: 0 });
+  await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
+});
+
+// As LibreTranslate's documentation calls it.
+test("LibreTranslate's documented call translates", async () => {
+  const response = await fetch(`${server.url}translate`, {
+    method: "POST",
+    body: JSON.stringify({ q: "the cat", source: "en", target: "de", format: "text", alternatives: 3, api_key: "secret" }),
+    headers: { "Content-Type": "application/json" },
+  });
+  const answer = await response.json();
+  assert.equal(typeof answer.translatedText, "string");
+  assert.equal(answer.alternatives.length, 3);
+  const languages = await (await fetch(`${server.url}languages`)).json();
+  assert.deepEqual(languages.find((l) => l.code === "en"), { code: "en", name: "English", targets: ["de"] });
+});

@@ -1,0 +1,140 @@
+// Every tab of the page in Chromium: type, see the result, hover, choose, slide. Screenshots go to
+// $HEED_SCREENSHOTS.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, afterEach, before, test } from "node:test";
+import { chromium } from "playwright-core";
+import { startServer } from "./heed.mjs";
+
+const pictures = process.env.HEED_SCREENSHOTS;
+let server, browser, page, complaints;
+
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  server = await startServer();
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
+  page = await browser.newPage({ viewport: { width: 1200, height: 900 } });
+  page.setDefaultTimeout(60_000);
+  complaints = [];
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("request", (request) => {
+    const isOurs = [server.url, "data:", "blob:"].some((start) => request.url().startsWith(start));
+    if (!isOurs) complaints.push(`asked ${request.url()}`);
+  });
+  await page.goto(server.url);
+});
+after(async () => {
+  await browser?.close();
+  assert.equal(await server.stop(), 0);
+});
+afterEach(() => assert.deepEqual(complaints.splice(0), []));
+
+const open = (tab) => page.click(`#tab-${tab}`);
+const shoot = (name) => page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+
+test("Translate: candidates, and words that light up together", async () => {
+  await open("translate");
+  await page.fill("#translate-input", "the cat sat on the mat");
+  await page.waitForSelector("#panel-translate td.score");
+  assert.equal(await page.locator("#panel-translate td.score").count(), 4);
+  const word = page.locator("#words-source span[tabindex]").first();
+  if (await page.locator("#words-target span[tabindex]").count()) {
+    await page.locator("#words-target span[tabindex]").first().hover();
+    assert.ok(await page.locator("#words-source span.lit").count());
+  }
+  assert.ok(await word.isVisible());
+  await shoot("translate");
+});
+
+test("Lens: every head, one large, where a token looks", async () => {
+  await open("lens");
+  await page.waitForSelector("#lens-map g"); // what was typed before is here already
+  const heads = page.locator("#panel-lens .heads button");
+  assert.ok((await heads.count()) >= 4);
+  await heads.last().click();
+  assert.equal(await heads.last().getAttribute("aria-pressed"), "true");
+  await page.locator("#lens-map g").first().hover();
+  assert.match(await page.textContent("#lens-looks"), /looks at/);
+  await page.selectOption("#lens-kind", "encoder");
+  await page.waitForSelector("#lens-map g");
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.click("text=SVG")]);
+  assert.match(saved.suggestedFilename(), /\.svg$/);
+  const [png] = await Promise.all([page.waitForEvent("download"), page.click("text=PNG")]);
+  assert.match(png.suggestedFilename(), /\.png$/);
+  await shoot("lens");
+});
+
+test("Generate: bars, sliders, a text that grows, another way", async () => {
+  await open("generate");
+  await page.fill("#generate-input", "the cat");
+  await page.waitForSelector("#generate-next li");
+  const before = await page.locator("#generate-next .value").first().textContent();
+  await page.locator("#panel-generate input[type=range]").first().fill("0.2");
+  assert.notEqual(await page.locator("#generate-next .value").first().textContent(), before);
+  await page.click("#generate-go");
+  await page.waitForFunction(() => document.getElementById("status").textContent.includes("pieces"));
+  assert.ok((await page.inputValue("#generate-input")).startsWith("the cat"));
+  await page.waitForSelector("#generate-tokens button");
+  await page.locator("#generate-tokens button").nth(1).click();
+  await page.waitForFunction(() => document.getElementById("status").textContent.includes("could have"));
+  await page.locator("#generate-next button").first().click();
+  await page.waitForFunction(() => document.getElementById("generate-input").value.startsWith("the "));
+  await shoot("generate");
+});
+
+test("Fill: candidates, and one that is put in", async () => {
+  await open("fill");
+  await page.fill("#fill-input", "the [MASK] sat");
+  await page.waitForSelector("#fill-results li");
+  assert.equal(await page.locator("#fill-results li").count(), 8);
+  await shoot("fill");
+  await page.locator("#fill-results button").first().click();
+  assert.ok(!(await page.inputValue("#fill-input")).includes("[MASK]"));
+});
+
+test("Classify & tag", async () => {
+  await open("labels");
+  await page.waitForSelector("#labels-results li");
+  assert.equal(await page.locator("#labels-results li").count(), 3);
+  await page.selectOption("#panel-labels select", "tags");
+  await page.waitForSelector("#labels-results .tags");
+  await shoot("labels");
+});
+
+test("Parse: a tree with the words as leaves", async () => {
+  await open("parse");
+  await page.fill("#parse-input", "the cat sat");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#parse-results svg");
+  assert.deepEqual(await page.locator("#parse-results text.leaf").allTextContents(), ["the", "cat", "sat"]);
+  await shoot("parse");
+});
+
+test("Model: the architecture of each", async () => {
+  await open("model");
+  await page.waitForSelector("#panel-model .drawing svg");
+  assert.match(await page.textContent("#model-facts"), /Parameters/);
+  for (const name of ["gpt", "mlm"]) {
+    await page.selectOption("#panel-model select", name);
+    await page.waitForFunction((kind) => document.getElementById("model-facts").textContent.includes(kind), name === "gpt" ? "gpt2" : "bert");
+  }
+  await shoot("model");
+});
+
+test("keyboard, dark mode and a phone's width", async () => {
+  await page.focus("#tab-model");
+  await page.keyboard.press("ArrowRight"); // round to the first
+  assert.equal(await page.getAttribute("#tab-translate", "aria-selected"), "true");
+  const light = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.click("#theme");
+  assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), light);
+  await page.setViewportSize({ width: 380, height: 800 });
+  for (const tab of ["translate", "lens", "generate", "model"]) {
+    await open(tab);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 380, `${tab} is ${width} wide`);
+    await shoot(`phone-${tab}`);
+  }
+});
