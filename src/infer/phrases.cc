@@ -49,6 +49,7 @@ PhraseProgress progress(const Phrases& required, std::span<const int32_t> text) 
     if (begun > best) result.next.clear(), best = begun;
     result.next.push_back(phrase[begun]);
   }
+  result.begun = static_cast<int64_t>(best);
   result.met += static_cast<int64_t>(best), result.left -= static_cast<int64_t>(best);
   return result;
 }

@@ -16,6 +16,7 @@ void completions(const Phrases& phrases, std::span<const int32_t> text, std::vec
 // How far a text has come with phrases that it must contain.
 struct PhraseProgress {
   int64_t met = 0;            // tokens: of whole phrases, and of the one that is under way
+  int64_t begun = 0;          // of those, the latter's: in vain if another token comes now
   int64_t left = 0;           // tokens that are missing
   std::vector<int32_t> next;  // ids that bring it on: of the phrase under way, or any first ones
 };

@@ -26,6 +26,7 @@ TEST(Progress, OfNothingYet) {
 TEST(Progress, APhraseThatIsUnderWayGoesOn) {
   const PhraseProgress p = progress({{5, 6}, {7}}, Ids{1, 5});
   EXPECT_EQ(p.met, 1);
+  EXPECT_EQ(p.begun, 1);
   EXPECT_EQ(p.left, 2);
   EXPECT_THAT(p.next, ElementsAre(6));
 }

@@ -118,9 +118,10 @@ void TextSearch::choose_many(size_t index, std::span<const float> logits, Choose
                                   .met = met});
   };
   // What is required comes among the candidates, however unlikely; and alone when the room that is
-  // left, with one token for the end, is just enough for it.
+  // left, with one token for the end, is just enough for it, or would no longer be after a token
+  // that breaks off the phrase under way.
   const bool is_forced = token_rules.forced >= 0;
-  const bool no_room = wanted.left + 1 >= plan_.max_new_tokens - new_tokens_;
+  const bool no_room = wanted.left + wanted.begun + 1 >= plan_.max_new_tokens - new_tokens_;
   const bool only_wanted = wanted.left > 0 && no_room && !is_forced;
   const auto best = chooser.sampler.best(scores, most_candidates());
   if (!only_wanted) std::ranges::for_each(best, add);

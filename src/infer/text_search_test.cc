@@ -127,6 +127,22 @@ TEST(TextSearch, RequiredPhrasesOccur) {
   }
 }
 
+// A phrase whose first token is likely and whose second is not is begun again and again.
+TEST(TextSearch, RequiredPhrasesAreNotBrokenOffTooLate) {
+  const auto reluctant = [](std::span<const int32_t>) {
+    return logs({.001, .3, .1, .5, .0001, .09});
+  };
+  for (const int32_t last : {-1, kEnd}) {
+    SearchOptions options{.beam = 4, .nbest = 4};
+    options.forced_last_id = last;
+    SearchPlan plan = plan_of(options, 8);
+    plan.required = {{3, 4}};
+    for (const Hypothesis& h : search(std::move(plan), reluctant)) {
+      EXPECT_FALSE(std::ranges::search(h.ids, Ids{3, 4}).empty()) << testing::PrintToString(h.ids);
+    }
+  }
+}
+
 TEST(TextSearch, StopsWhereThePlanSays) {
   for (const int beam : {1, 2}) {
     SearchPlan plan = plan_of({.beam = beam, .early_stopping = EarlyStopping::yes}, 6);
