@@ -160,6 +160,11 @@ class Engine {
   std::unique_ptr<Impl> impl_;
 };
 
+// What a word or phrase must be translated as.
+struct Term {
+  std::string source, target;
+};
+
 // A text and its translation. Its sentences are translated one by one, and put back with the white
 // space and blank lines between them.
 struct Translation {
@@ -168,6 +173,13 @@ struct Translation {
   std::vector<std::string> alternatives;
   std::vector<double> scores;         // of the alternatives: their sentences' sums
   std::vector<Alignment> alignments;  // of `text`; spans are those of the whole texts
+  // The terms that occur in the source, as places of TranslateOptions::terms, and whether `text`
+  // has what they must become: a sentence that reaches its greatest length may be without it.
+  struct UsedTerm {
+    size_t term = 0;
+    bool used = false;
+  };
+  std::vector<UsedTerm> terms;
   int64_t sentences = 0;
   bool truncated = false;  // something was longer than the model reads, and was cut
 };
@@ -178,6 +190,9 @@ struct TranslateOptions {
   std::string source_prefix{};  // before every sentence: "translate English to German: "
   std::string prefix{};         // how the translation begins
   std::string source_language{}, target_language{};
+  // Where a sentence has a term's source as whole words, in any case, its search requires the
+  // target, as it is spelt here: a beam of at least 4 finds the place where it costs least.
+  std::vector<Term> terms{};
   std::function<bool()> is_cancelled{};  // as Engine::run() takes it
 };
 

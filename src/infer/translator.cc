@@ -3,6 +3,7 @@
 
 #include "heed/engine.h"
 #include "heed/error.h"
+#include "infer/terms.h"
 #include "text/sentence_splitter.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -152,6 +153,31 @@ class Assembly {
 
 namespace {
 
+// What a sentence's terms ask of its search.
+SearchOptions with_terms(SearchOptions search, const std::vector<Term>& terms,
+                         std::string_view sentence) {
+  // With fewer beams what is required pushes the rest of the sentence out.
+  constexpr int kFewestBeams = 4;
+  bool has_terms = false;
+  for (const Term& term : terms) {
+    if (!contains_words(sentence, term.source)) continue;
+    search.required.push_back(term.target);
+    has_terms = true;
+  }
+  if (has_terms) search.beam = std::max(search.beam, kFewestBeams), search.sample = false;
+  return search;
+}
+
+std::vector<Translation::UsedTerm> used_terms(std::string_view source, const std::string& text,
+                                              const std::vector<Term>& terms) {
+  std::vector<Translation::UsedTerm> list;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!contains_words(source, terms[i].source)) continue;
+    list.push_back({.term = i, .used = text.find(terms[i].target) != std::string::npos});
+  }
+  return list;
+}
+
 const Model& checked(const Model& model) {
   if (!model.has_source()) {
     throw Error(ErrorCode::unsupported,
@@ -193,14 +219,14 @@ void Translator::translate(const std::vector<std::string>& texts, const Translat
   std::vector<Request> requests;
   for (const Piece& piece : pieces) {
     const bool first = requests.empty() || pieces[requests.size() - 1].text != piece.text;
-    requests.push_back(
-        {.text = options.source_prefix + std::string(part(texts[piece.text], piece.span)),
-         .prefix = first ? options.prefix : "",
-         .source_language = options.source_language,
-         .target_language = options.target_language,
-         .search = search,
-         .stream = requests.size(),
-         .may_truncate = true});
+    const std::string_view sentence = part(texts[piece.text], piece.span);
+    requests.push_back({.text = options.source_prefix + std::string(sentence),
+                        .prefix = first ? options.prefix : "",
+                        .source_language = options.source_language,
+                        .target_language = options.target_language,
+                        .search = with_terms(search, options.terms, sentence),
+                        .stream = requests.size(),
+                        .may_truncate = true});
   }
   size_t next = 0;  // text to be given
   std::optional<Assembly> assembly;
@@ -210,7 +236,9 @@ void Translator::translate(const std::vector<std::string>& texts, const Translat
   // Gives what is complete: the text at hand, and those after it that have no pieces.
   const auto give_complete = [&](size_t done) {
     while (next < texts.size() && done == counts[next]) {
-      on_result(next++, std::move(*assembly).take());
+      Translation translation = std::move(*assembly).take();
+      translation.terms = used_terms(texts[next], translation.text, options.terms);
+      on_result(next++, std::move(translation));
       begin();
       done = 0;
     }

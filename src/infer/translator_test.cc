@@ -91,6 +91,26 @@ TEST_F(TranslatorTest, AlignmentsAreOfTheWholeTexts) {
   }
 }
 
+TEST_F(TranslatorTest, TermsAreUsedWhereTheyOccur) {
+  TranslateOptions options = short_options();
+  options.terms = {{.source = "rains", .target = "qx"}, {.source = "snows", .target = "zw"}};
+  const Translation t = translator_.translate("It Rains. Does it?", options);
+  EXPECT_NE(t.text.find("qx"), std::string::npos) << t.text;
+  ASSERT_EQ(t.terms.size(), 1u);
+  EXPECT_EQ(t.terms[0].term, 0u);
+  EXPECT_TRUE(t.terms[0].used);
+  // Sentences without terms are as they were.
+  EXPECT_TRUE(t.text.ends_with(" " + translate("Does it?"))) << t.text;
+}
+
+TEST_F(TranslatorTest, ATermThatDoesNotFitIsToldToBeUnused) {
+  TranslateOptions options = short_options();
+  options.terms = {{.source = "rains", .target = "a phrase of many more letters than may come"}};
+  const Translation t = translator_.translate("It rains.", options);
+  ASSERT_EQ(t.terms.size(), 1u);
+  EXPECT_FALSE(t.terms[0].used);
+}
+
 TEST_F(TranslatorTest, UnknownLanguage) {
   TranslateOptions options = short_options();
   options.target_language = "klingon";
