@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "heed/error.h"
+#include "infer/prompt_ids.h"
 #include "infer/task_runner.h"
 #include "kernels/softmax.h"
 
@@ -36,15 +37,6 @@ void spell(std::vector<Candidate>& candidates, const Tokenizer& tokenizer) {
     candidate.piece = tokenizer.piece(candidate.id);
     candidate.text = tokenizer.decode(std::span(&candidate.id, 1));
   }
-}
-
-// A prompt as the engine reads it: an end that a template puts after a text would say that nothing
-// follows.
-std::vector<int32_t> prompt_ids(const Model& model, const std::string& text) {
-  std::vector<int32_t> ids = model.tokenizer().encode_ids(text);
-  const auto& ends = model.search_options().end_ids;
-  if (ids.size() > 1 && std::ranges::find(ends, ids.back()) != ends.end()) ids.pop_back();
-  return ids;
 }
 
 std::vector<int32_t> target_ids(const TaskRunner& runner, const TaskInput& input) {

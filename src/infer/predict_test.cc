@@ -48,6 +48,9 @@ TEST_F(PredictTest, OrdersCandidatesAndSpellsThem) {
       Predictor(model, {.threads = 1})
           .predict({{.text = "the cat"}}, {.top = 3, .everywhere = false})[0];
   ASSERT_EQ(predicted.next.size(), 1U);
+  // Without the [SEP] that the template puts after a text: nothing would follow it.
+  EXPECT_EQ(predicted.ids,
+            model.tokenizer().encode_ids("[CLS] the cat", {.special_tokens = false}));
   EXPECT_TRUE(predicted.token_scores.empty());
   const std::vector<Candidate>& best = predicted.next[0];
   ASSERT_EQ(best.size(), 3U);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "heed/error.h"
+#include "infer/prompt_ids.h"
 #include "model/network.h"
 
 namespace heed {
@@ -126,12 +127,7 @@ void plan_prompt(const Model& model, const Request& request, RequestPlan& plan) 
   if (request.ids) {
     plan.prompt = *request.ids;
   } else {
-    plan.prompt = model.tokenizer().encode_ids(request.text);
-    // A template's end would say that nothing follows.
-    const SpecialIds& special = model.tokenizer().special_ids();
-    if (plan.prompt.size() > 1 && plan.prompt.back() == special.end) plan.prompt.pop_back();
-    const int begin = special.begin >= 0 ? special.begin : model.network().config().bos_id;
-    if (plan.prompt.empty() && begin >= 0) plan.prompt = {begin};
+    plan.prompt = prompt_ids(model, request.text);
   }
   if (plan.prompt.empty()) refuse("the prompt is empty", "give at least one token");
   plan.input_tokens = static_cast<int64_t>(plan.prompt.size());
