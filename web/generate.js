@@ -67,12 +67,12 @@ export function makeGenerate(panel, models, shared) {
       const shown = bytes.slice(Math.min(at, begin), end), start = begin;
       at = end;
       return el("button", { type: "button", class: "token", "aria-pressed": "false", title: "Go another way from here",
-        onclick: (event) => goBack(bytes.slice(0, start), event.currentTarget) }, shown);
-    }));
+        onclick: (event) => goBack(bytes.slice(0, start), event.currentTarget) }, shown.replaceAll("\n", "⏎"));
+    }).flatMap((button) => (button.textContent.endsWith("⏎") ? [button, el("br")] : button)));
   }
 
   const goBack = latest(async (signal, text, button) => {
-    for (const other of tokens.children) other.setAttribute("aria-pressed", String(other === button));
+    for (const other of tokens.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
     before = text;
     candidates = (await call("/v1/heed/predict", text ? { model: select.value, input: text, top: 50 } : { model: select.value, input: " ", top: 50 }, signal)).next;
     showNext();

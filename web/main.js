@@ -6,6 +6,7 @@ import { makeGenerate } from "./generate.js";
 import { makeFill } from "./fill.js";
 import { makeLabels } from "./labels.js";
 import { makeParse } from "./parse.js";
+import { makeTrain } from "./train.js";
 import { makeModel } from "./model.js";
 
 const tabs = [
@@ -15,6 +16,7 @@ const tabs = [
   { id: "fill", name: "Fill", make: makeFill },
   { id: "labels", name: "Classify & tag", make: makeLabels },
   { id: "parse", name: "Parse", make: makeParse },
+  { id: "train", name: "Train", make: makeTrain },
   { id: "model", name: "Model", make: makeModel },
 ];
 
@@ -74,7 +76,7 @@ async function begin() {
   // The first tab that has something to show.
   const fits = { translate: "translate", generate: "complete", fill: "fill", labels: "classify" };
   const first = tabs.find((tab) => models.some((model) => model.abilities.includes(fits[tab.id])));
-  show(location.hash.slice(1) || (first ?? tabs[0]).id);
+  show(location.hash.slice(1) || (first ?? tabs.find((tab) => tab.id === (models.length ? "lens" : "train"))).id);
 }
 
 document.getElementById("key").addEventListener("submit", (event) => {

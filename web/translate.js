@@ -14,6 +14,11 @@ export function makeTranslate(panel, models, shared) {
   const target = el("select", { "aria-label": "Into", onchange: () => run() });
   const input = el("textarea", { id: "translate-input", "aria-label": "Text to translate", placeholder: "Type a sentence …", oninput: () => { shared.text = input.value; soon(); } });
   const output = el("div", { class: "output", id: "translate-output", "aria-live": "polite", "aria-label": "Translation" });
+  const terms = el("textarea", { id: "translate-terms", "aria-label": "Terms, one a line", placeholder: "car = Wagen\nneural network = neuronales Netz", oninput: () => soon() });
+  const termsUsed = el("ul", { "aria-label": "Terms that occur here", "aria-live": "polite" });
+  const terminology = el("details", { class: "card terms" }, el("summary", {}, "Terminology"),
+    el("p", { class: "soft small" }, "One term a line: word = translation. Where a sentence has the word, its translation must contain the other, exactly as written here; the search finds the place where it fits best."),
+    terms, termsUsed);
   const aligned = el("div", { class: "columns" });
   const others = el("div");
   const details = el("div", { class: "stack", hidden: true },
@@ -22,7 +27,7 @@ export function makeTranslate(panel, models, shared) {
 
   panel.append(el("div", { class: "stack" },
     el("div", { class: "bar" }, label, el("label", {}, "From", source), el("label", {}, "Into", target)),
-    el("div", { class: "columns" }, input, output), details));
+    el("div", { class: "columns" }, input, output), terminology, details));
 
   function languages() {
     const model = own.find((m) => m.id === select.value);
@@ -42,11 +47,14 @@ export function makeTranslate(panel, models, shared) {
     const isSimple = source.options.length === 1 && target.options.length === 1;
     if (isSimple && q.length <= draftLetters && !q.includes("\n")) await draft(q, signal);
     const body = { q, model: select.value, alternatives: 3, alignments: true };
+    const wanted = readTerms();
+    if (Object.keys(wanted).length) body.terms = wanted;
     if (target.value) Object.assign(body, { source: source.value, target: target.value });
     const start = performance.now();
     const answer = await call("/translate", body, signal);
     output.classList.remove("draft");
     output.textContent = shared.target = answer.translatedText;
+    termsUsed.replaceChildren(...(answer.terms ?? []).map((term) => el("li", { class: term.used ? null : "missed" }, `${term.source} → ${term.target}${term.used ? "" : " (did not fit)"}`)));
     showAlignments(q, answer);
     others.replaceChildren(el("table", {}, [answer.translatedText, ...answer.alternatives].map((text, i) =>
       el("tr", {}, el("td", {}, text), el("td", { class: "number soft score" }, answer.scores[i].toFixed(2))))));
@@ -54,6 +62,11 @@ export function makeTranslate(panel, models, shared) {
     say(`Translated in ${Math.round(performance.now() - start)} ms`);
   });
   const soon = later(350, run);
+
+  function readTerms() {
+    const pairs = terms.value.split("\n").map((line) => line.split("=").map((part) => part.trim()));
+    return Object.fromEntries(pairs.filter(([from, to]) => from && to));
+  }
 
   // Greedy words as they come; the beam's own follow.
   async function draft(q, signal) {
