@@ -21,6 +21,7 @@ struct Wish {
   Texts texts;
   Prompts prompts;
   std::vector<int32_t> ids;
+  TextPairs pairs;
 };
 
 void describe(Fields& fields, Wish& wish) {
@@ -33,6 +34,7 @@ void describe(Fields& fields, Wish& wish) {
   fields.texts({.name = "texts", .max = 4}, wish.texts);
   fields.prompts({.name = "prompts"}, wish.prompts);
   fields.ids({.name = "ids"}, wish.ids);
+  fields.pairs({.name = "pairs"}, wish.pairs);
   fields.only({.name = "only"}, 0);
   fields.ignored({.name = "ignored"});
   fields.inside({.name = "inside"}, [&](Fields& in) { in.flag({.name = "inner"}, wish.inner); });
@@ -47,7 +49,7 @@ void read(std::string_view body, bool is_form) {
     describe(reader, wish);
     reader.finish();
     if (wish.text.size() > 64 || wish.integer < -5 || wish.integer > 5 || !(wish.number >= 0) ||
-        wish.texts.values.size() > 4 || wish.ids.size() > 16) {
+        wish.texts.values.size() > 4 || wish.ids.size() > 16 || wish.pairs.size() > 8) {
       std::abort();
     }
   } catch (const HttpError& error) {

@@ -52,6 +52,8 @@ struct ServerOptions {
   std::vector<std::string> api_keys{};           // empty: none is needed
   std::string admin_key{};                       // empty: nobody may load and unload models
   std::string cors_origin{};                     // whose pages may call; empty: only our own
+  // Where trainings write, for the page to show; empty: none are shown.
+  std::string runs_folder{};
   ServerLimits limits{};
   // Takes a line of JSON for every request, and for what happens otherwise. Never a user's text.
   std::function<void(std::string_view line)> log{};

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -35,7 +36,7 @@ constexpr const char* kHelp =
 
 struct ServeFlags : CommonFlags {
   std::vector<std::string> models, api_keys;
-  std::string host = "127.0.0.1", api_key_file, admin_key, cors;
+  std::string host = "127.0.0.1", api_key_file, admin_key, cors, runs;
   int port = 8080;
   double kv_memory_mb = 1024;
   int max_running = 64, max_waiting = 256, max_connections = 512;
@@ -74,7 +75,7 @@ void write_log(std::string_view line) {
 }
 
 ServerOptions options_of(const ServeFlags& flags) {
-  if (flags.models.empty() && flags.admin_key.empty()) {
+  if (flags.models.empty() && flags.admin_key.empty() && flags.runs.empty()) {
     throw Error(ErrorCode::invalid_argument, "serve needs a model",
                 "for example: heed serve --model en-de=models/opus-mt-en-de");
   }
@@ -84,7 +85,12 @@ ServerOptions options_of(const ServeFlags& flags) {
                         .kv_memory_bytes = static_cast<uint64_t>(flags.kv_memory_mb * 1e6),
                         .api_keys = keys_of(flags),
                         .admin_key = flags.admin_key,
-                        .cors_origin = flags.cors};
+                        .cors_origin = flags.cors,
+                        .runs_folder = flags.runs};
+  if (!flags.runs.empty() && !std::filesystem::is_directory(flags.runs)) {
+    throw Error(ErrorCode::not_found, "--runs: there is no folder " + flags.runs,
+                "give the folder that trainings write to: heed train … --out runs/first");
+  }
   for (const std::string& model : flags.models) options.models.push_back(model_of(model));
   ServerLimits& limits = options.limits;
   limits.body_bytes = static_cast<int64_t>(flags.max_body_mb * 1e6);
@@ -161,6 +167,7 @@ void add_serve(Program& program) {
   add_text(serve, "--api-key-file", flags->api_key_file, "FILE", "keys, one a line");
   add_text(serve, "--admin-key", flags->admin_key, "KEY", "needed to load and unload models");
   add_text(serve, "--cors", flags->cors, "ORIGIN", "whose pages may call too, or *");
+  add_text(serve, "--runs", flags->runs, "DIR", "trainings in there are shown on the page");
   add_number(serve, "--kv-memory-mb", flags->kv_memory_mb, {.min = 1, .max = 1e6},
              "memory of each model for keys and values");
   add_number(serve, "--max-running", flags->max_running, {.min = 1}, "requests that work at once");

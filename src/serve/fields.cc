@@ -296,6 +296,18 @@ void FieldReader::ids(const Field& field, std::vector<int32_t>& value) {
   value = one_ids(field, *found);
 }
 
+void FieldReader::pairs(const Field& field, TextPairs& value) {
+  const Json* found = find(field);
+  if (found == nullptr) return;
+  if (!found->is_object()) refuse(field, "an object of texts", kind_of(*found));
+  check_count(field, found->size(), limits_.texts);
+  value.clear();
+  for (const auto& [key, text] : found->items()) {
+    if (key.empty()) refuse(field, "a text before each colon", "none");
+    value.emplace_back(one_text(field, key), one_text(field, text));
+  }
+}
+
 void FieldReader::ignored(const Field& field) { find(field); }
 
 void FieldReader::only(const Field& field, const Json& value) {
@@ -375,6 +387,9 @@ void FieldSchema::prompts(const Field& field, Prompts&) {
                                      list_of(ids_schema())})}});
 }
 void FieldSchema::ids(const Field& field, std::vector<int32_t>&) { add(field, ids_schema()); }
+void FieldSchema::pairs(const Field& field, TextPairs&) {
+  add(field, {{"type", "object"}, {"additionalProperties", text_schema()}});
+}
 void FieldSchema::ignored(const Field& field) { add(field, Json::object()); }
 void FieldSchema::only(const Field& field, const Json& value) {
   add(field, {{"enum", Json::array({value})}});

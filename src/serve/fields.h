@@ -22,6 +22,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace heed::serve {
@@ -37,6 +38,8 @@ struct Field {
   double max = std::numeric_limits<double>::max();
   std::vector<std::string> choices{};  // of texts; empty: any
 };
+
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 // One text, or a list of them.
 struct Texts {
@@ -65,6 +68,8 @@ class Fields {
   virtual void texts(const Field& field, Texts& value) = 0;
   virtual void prompts(const Field& field, Prompts& value) = 0;
   virtual void ids(const Field& field, std::vector<int32_t>& value) = 0;
+  // An object whose values are texts, in its order.
+  virtual void pairs(const Field& field, TextPairs& value) = 0;
   // Anything: other servers know it, and it means nothing here.
   virtual void ignored(const Field& field) = 0;
   // Of other servers; only this value of it, which changes nothing, is taken here.
@@ -125,6 +130,7 @@ class FieldReader : public Fields {
   void texts(const Field& field, Texts& value) override;
   void prompts(const Field& field, Prompts& value) override;
   void ids(const Field& field, std::vector<int32_t>& value) override;
+  void pairs(const Field& field, TextPairs& value) override;
   void ignored(const Field& field) override;
   void only(const Field& field, const Json& value) override;
   void inside(const Field& field, const std::function<void(Fields& fields)>& describe) override;
@@ -163,6 +169,7 @@ class FieldSchema : public Fields {
   void texts(const Field& field, Texts& value) override;
   void prompts(const Field& field, Prompts& value) override;
   void ids(const Field& field, std::vector<int32_t>& value) override;
+  void pairs(const Field& field, TextPairs& value) override;
   void ignored(const Field& field) override;
   void only(const Field& field, const Json& value) override;
   void inside(const Field& field, const std::function<void(Fields& fields)>& describe) override;

@@ -17,6 +17,7 @@ struct Wish {
   Texts texts;
   Prompts prompts;
   bool inner = false;
+  TextPairs pairs;
 };
 
 void describe(Fields& fields, Wish& wish) {
@@ -28,6 +29,7 @@ void describe(Fields& fields, Wish& wish) {
   fields.integer({.name = "seed"}, wish.seed);
   fields.texts({.name = "texts", .max = 3}, wish.texts);
   fields.prompts({.name = "prompts"}, wish.prompts);
+  fields.pairs({.name = "pairs"}, wish.pairs);
   fields.only({.name = "bias"}, 0);
   fields.ignored({.name = "user"});
   fields.inside({.name = "options"},
@@ -143,6 +145,14 @@ TEST(FieldsTest, MakesASchemaOfTheSameList) {
   EXPECT_EQ(schema["properties"]["count"]["maximum"], 9);
   EXPECT_EQ(schema["properties"]["kind"]["enum"], Json::array({"red", "green"}));
   EXPECT_EQ(schema["properties"]["options"]["properties"]["inner"]["type"], "boolean");
+}
+
+TEST(FieldsTest, PairsAreAnObjectOfTexts) {
+  const Wish wish = read({{"name", "x"}, {"pairs", {{"b", "1"}, {"a", "2"}}}});
+  EXPECT_EQ(wish.pairs, (TextPairs{{"b", "1"}, {"a", "2"}}));
+  expect_refused({{"name", "x"}, {"pairs", {"a", "b"}}}, "pairs", "an object of texts");
+  expect_refused({{"name", "x"}, {"pairs", {{"a", 1}}}}, "pairs", "a text");
+  expect_refused({{"name", "x"}, {"pairs", {{"", "b"}}}}, "pairs", "before each colon");
 }
 
 }  // namespace

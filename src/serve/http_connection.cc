@@ -213,23 +213,17 @@ void refuse_connection(int socket) {
   ::close(socket);
 }
 
-void close_gently(int socket, bool has_unread) {
-  // Closing a socket with unread bytes resets it, and the client may lose the reply it has not read
-  // yet. So what still comes is read for a moment.
-  if (has_unread) {
-    ::shutdown(socket, SHUT_WR);
-    constexpr int64_t kMostBytes = 8 << 20;
-    char rest[16384];
-    const auto deadline = after(1);
-    for (int64_t bytes = 0; bytes < kMostBytes && seconds_until(deadline) > 0;) {
-      if (!poll_socket(socket, POLLIN, seconds_until(deadline))) break;
-      const ssize_t count = ::recv(socket, rest, sizeof rest, MSG_DONTWAIT);
-      if (count <= 0) break;
-      bytes += count;
-    }
+void linger(int socket) {
+  ::shutdown(socket, SHUT_WR);
+  constexpr int64_t kMostBytes = 8 << 20;
+  char rest[16384];
+  const auto deadline = after(1);
+  for (int64_t bytes = 0; bytes < kMostBytes && seconds_until(deadline) > 0;) {
+    if (!poll_socket(socket, POLLIN, seconds_until(deadline))) break;
+    const ssize_t count = ::recv(socket, rest, sizeof rest, MSG_DONTWAIT);
+    if (count <= 0) break;
+    bytes += count;
   }
-  ::shutdown(socket, SHUT_RDWR);
-  ::close(socket);
 }
 
 }  // namespace heed::serve

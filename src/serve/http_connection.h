@@ -62,9 +62,11 @@ class ConnectionStream : public httplib::Stream {
   bool wait_for_request();
   // A request begins: its head's time runs.
   void begin_request();
-  // The body was not read to its end, so what comes next is no request.
   void close_after_reply() { must_close_ = true; }
-  bool must_close() const { return must_close_ || is_broken_; }
+  bool must_close() const { return must_close_ || has_unread(); }
+  // The body was not read to its end, so what comes next is no request.
+  void leave_unread() { leaves_unread_ = true; }
+  bool has_unread() const { return leaves_unread_ || is_broken_; }
   bool timed_out() const { return timed_out_; }
   // Whether the request has come as far as its handler.
   void set_answered() { is_answered_ = true; }
@@ -91,7 +93,8 @@ class ConnectionStream : public httplib::Stream {
   char buffer_[8192];
   size_t begin_ = 0, end_ = 0;
   std::chrono::steady_clock::time_point deadline_{};
-  bool in_head_ = false, must_close_ = false, is_broken_ = false, timed_out_ = false;
+  bool in_head_ = false, must_close_ = false, leaves_unread_ = false, is_broken_ = false;
+  bool timed_out_ = false;
   bool is_answered_ = false;
   int64_t head_bytes_ = 0;
   int line_ends_ = 0;  // in a row: two end the head
@@ -99,7 +102,8 @@ class ConnectionStream : public httplib::Stream {
 
 // Says something short to a client there is no room for, without waiting for it.
 void refuse_connection(int socket);
-// Closes, but lets the client read what was written though it still sends.
-void close_gently(int socket, bool has_unread);
+// Lets the client read what was written though it still sends: closing a socket with unread bytes
+// resets it, and the client may lose the reply. So what still comes is read for a moment.
+void linger(int socket);
 
 }  // namespace heed::serve

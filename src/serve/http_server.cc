@@ -259,8 +259,13 @@ class HttpServer::Listener : public httplib::Server {
     while (!stopping_ && stream.wait_for_request() && process_one(stream)) {
     }
     current = {};
+    if (stream.has_unread()) {
+      connection.enter(Connection::Phase::waiting);  // it may still make room for others
+      linger(socket);
+    }
     connections_.remove(connection);
-    close_gently(socket, stream.must_close());
+    ::shutdown(socket, SHUT_RDWR);
+    ::close(socket);
     return true;
   }
 
@@ -292,7 +297,8 @@ class HttpServer::Listener : public httplib::Server {
     LibraryRequest own(request, reader);
     HttpReply reply = handler_(own);
     connection.enter(Connection::Phase::answering);
-    if (own.has_unread_body() || reply.close || stopping_) {
+    if (own.has_unread_body()) stream.leave_unread();
+    if (stream.must_close() || reply.close || stopping_) {
       stream.close_after_reply();
       response.set_header("Connection", "close");
     }

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 
+#include "infer/prompt_ids.h"
 #include "serve/service.h"
 #include "text/utf8.h"
 
@@ -215,7 +216,7 @@ class Completion {
       const Prompt& prompt = wish_.prompt.values[p];
       Answer answer;
       answer.finish = FinishReason::length;
-      answer.ids = prompt.ids ? *prompt.ids : served_->model().tokenizer().encode_ids(prompt.text);
+      answer.ids = prompt.ids ? *prompt.ids : prompt_ids(served_->model(), prompt.text);
       input_tokens_ += std::ssize(answer.ids);
       for (int64_t i = 0; i < wish_.n; ++i) {
         choices.push_back({.index = static_cast<int64_t>(p) * wish_.n + i,

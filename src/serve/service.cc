@@ -132,6 +132,7 @@ Service::Service(ServerOptions options)
   add_translate_routes(routes_);
   add_openai_routes(routes_);
   add_task_routes(routes_);
+  add_runs_routes(routes_);
   add_page_routes(routes_);
 }
 

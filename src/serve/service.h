@@ -135,6 +135,7 @@ void add_status_routes(std::vector<Route>& routes);
 void add_translate_routes(std::vector<Route>& routes);
 void add_openai_routes(std::vector<Route>& routes);
 void add_task_routes(std::vector<Route>& routes);
+void add_runs_routes(std::vector<Route>& routes);
 void add_page_routes(std::vector<Route>& routes);
 
 }  // namespace heed::serve

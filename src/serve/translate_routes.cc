@@ -21,6 +21,7 @@ struct TranslateCall {
   std::optional<int64_t> beam;
   std::optional<double> length_penalty;
   bool alignments = false;
+  TextPairs terms;
 };
 
 void describe(Fields& fields, TranslateCall& call) {
@@ -44,6 +45,9 @@ void describe(Fields& fields, TranslateCall& call) {
   fields.flag({.name = "alignments",
                .about = "Heed's own: which bytes of q each part of the translation comes from"},
               call.alignments);
+  fields.pairs({.name = "terms",
+                .about = "Heed's own: {\"car\": \"Wagen\"}, what words must be translated as"},
+               call.terms);
   fields.text({.name = "source_prefix", .about = "Heed's own: put before each sentence, for T5"},
               call.source_prefix);
   fields.text({.name = "prefix", .about = "Heed's own: how the translation begins"}, call.prefix);
@@ -131,6 +135,16 @@ Json alignments_json(const std::vector<Alignment>& alignments) {
   return list;
 }
 
+// Those that occur, and whether the translation has them.
+Json terms_json(const std::vector<Translation::UsedTerm>& used, const std::vector<Term>& terms) {
+  Json list = Json::array();
+  for (const auto& [index, is_used] : used) {
+    list.push_back(
+        {{"source", terms[index].source}, {"target", terms[index].target}, {"used", is_used}});
+  }
+  return list;
+}
+
 HttpReply translate(Call& call) {
   auto wish = read_fields<TranslateCall>(call);
   const ServedModelPtr served = choose_model(call, wish);
@@ -139,6 +153,9 @@ HttpReply translate(Call& call) {
                            .source_prefix = wish.source_prefix,
                            .prefix = wish.prefix,
                            .is_cancelled = call.cancelled()};
+  for (const auto& [source, target] : wish.terms) {
+    options.terms.push_back({.source = source, .target = target});
+  }
   if (languages.has_tokens) {
     options.target_language = wish.target;
     if (wish.source != "auto" && languages.sources == languages.targets) {
@@ -146,7 +163,7 @@ HttpReply translate(Call& call) {
     }
   }
   Json texts = Json::array(), alternatives = Json::array(), alignments = Json::array(),
-       scores = Json::array();
+       scores = Json::array(), terms = Json::array();
   served->translator().translate(wish.q.values, options, [&](size_t, Translation&& translation) {
     texts.push_back(translation.text);
     Json others = Json::array();
@@ -156,6 +173,7 @@ HttpReply translate(Call& call) {
     alternatives.push_back(std::move(others));
     scores.push_back(translation.scores);
     alignments.push_back(alignments_json(translation.alignments));
+    terms.push_back(terms_json(translation.terms, options.terms));
   });
   // A text for a text, a list for a list.
   const auto as_asked = [&](Json& list) { return wish.q.is_list ? std::move(list) : list.at(0); };
@@ -172,6 +190,7 @@ HttpReply translate(Call& call) {
     json["scores"] = as_asked(scores);
   }
   if (wish.alignments) json["alignments"] = as_asked(alignments);
+  if (!wish.terms.empty()) json["terms"] = as_asked(terms);
   return json_reply(json);
 }
 

@@ -57,6 +57,18 @@ TEST_F(TranslateRoutesTest, GivesAlternativesAndAlignments) {
   }
 }
 
+TEST_F(TranslateRoutesTest, UsesTerms) {
+  start({"en-de"});
+  const Json json = client()
+                        .post("/translate", {{"q", "the Cat sat"},
+                                             {"target", "de"},
+                                             {"terms", {{"cat", "new york"}, {"horse", "fast"}}}})
+                        .json();
+  EXPECT_THAT(json["translatedText"].get<std::string>(), testing::HasSubstr("new york")) << json;
+  EXPECT_EQ(json["terms"],
+            Json::array({{{"source", "cat"}, {"target", "new york"}, {"used", true}}}));
+}
+
 TEST_F(TranslateRoutesTest, RefusesInTheirForm) {
   start({"en-de", "gpt"});
   const auto refused = [&](const Json& call, int status, const std::string& message) {

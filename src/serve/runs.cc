@@ -1,0 +1,141 @@
+#include "serve/runs.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace heed::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostDepth = 4;             // sweeps, their rows, and folders to sort them into
+constexpr size_t kMostRuns = 1000;        // listed
+constexpr size_t kMostFolders = 20'000;   // looked into
+constexpr int64_t kMostBytes = 64 << 20;  // of a log; what comes after is not shown
+// A chart has fewer points than this: of longer trainings every second, third … step is told.
+constexpr size_t kMostTrainRecords = 2000;
+
+struct FileState {
+  int64_t bytes = 0, seconds = 0, nanoseconds = 0;
+
+  std::string version() const {
+    return std::to_string(bytes) + "-" + std::to_string(seconds) + "." +
+           std::to_string(nanoseconds);
+  }
+};
+
+std::optional<FileState> state_of(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return FileState{info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+// The records of a log: of a step that comes again after a resumption, the last; of too many train
+// records, some.
+Json read_records(const fs::path& file) {
+  std::ifstream stream(file);
+  std::vector<Json> records;
+  std::map<std::pair<std::string, int64_t>, size_t> places;
+  size_t trained = 0;
+  int64_t bytes = 0;
+  for (std::string line; bytes < kMostBytes && std::getline(stream, line);) {
+    bytes += static_cast<int64_t>(line.size()) + 1;
+    Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // The last line of a training that was killed may be half a line.
+    if (!record.is_object() || !record.contains("kind") || !record["kind"].is_string() ||
+        !record.contains("step") || !record["step"].is_number_integer()) {
+      continue;
+    }
+    const std::pair key(record["kind"].get<std::string>(), record["step"].get<int64_t>());
+    const auto [place, is_new] = places.emplace(key, records.size());
+    if (is_new) {
+      trained += key.first == "train";
+      records.push_back(std::move(record));
+    } else {
+      records[place->second] = std::move(record);
+    }
+  }
+  const size_t stride = trained / kMostTrainRecords + 1;
+  Json kept = Json::array();
+  size_t index = 0;
+  for (Json& record : records) {
+    const bool is_train = record["kind"] == "train";
+    if (is_train && ++index % stride != 0 && index != trained) continue;
+    kept.push_back(std::move(record));
+  }
+  return kept;
+}
+
+bool has_ended(const Json& records) { return !records.empty() && records.back()["kind"] == "end"; }
+
+}  // namespace
+
+std::vector<RunEntry> RunsFolder::list() const {
+  std::vector<RunEntry> runs;
+  size_t seen = 0;
+  std::error_code error;
+  // Links to folders are not followed: they may lead anywhere, and in circles.
+  fs::recursive_directory_iterator at(folder_, fs::directory_options::skip_permission_denied,
+                                      error);
+  const auto add = [&](const fs::path& folder, const char* file, bool is_sweep) {
+    const auto state = state_of(folder / file);
+    if (!state) return false;
+    runs.push_back({.name = fs::relative(folder, folder_, error).generic_string(),
+                    .is_sweep = is_sweep,
+                    .updated_at = state->seconds});
+    return true;
+  };
+  // The folder itself may be the run.
+  add(folder_, "table.json", true);
+  add(folder_, "log.jsonl", false);
+  for (; !error && at != fs::end(at) && runs.size() < kMostRuns && seen < kMostFolders;
+       at.increment(error)) {
+    std::error_code ignored;
+    if (!at->is_directory(ignored) || at->is_symlink(ignored)) continue;
+    ++seen;
+    if (at.depth() >= kMostDepth - 1) at.disable_recursion_pending();
+    add(at->path(), "table.json", true);
+    // Nothing but its own files is inside a training's folder.
+    if (add(at->path(), "log.jsonl", false)) at.disable_recursion_pending();
+  }
+  std::ranges::stable_sort(runs, std::greater{}, &RunEntry::updated_at);
+  return runs;
+}
+
+std::optional<Json> RunsFolder::read(const std::string& name,
+                                     const std::string& known_version) const {
+  const std::vector<RunEntry> runs = list();
+  const auto run = std::ranges::find(runs, name, &RunEntry::name);
+  if (run == runs.end()) return std::nullopt;
+  const fs::path file =
+      fs::path(folder_) / run->name / (run->is_sweep ? "table.json" : "log.jsonl");
+  const auto state = state_of(file);
+  if (!state) return std::nullopt;
+  const std::string version = state->version();
+  if (version == known_version) {
+    return Json{{"name", name}, {"version", version}, {"unchanged", true}};
+  }
+  Json json{{"name", name},
+            {"kind", run->is_sweep ? "sweep" : "training"},
+            {"version", version},
+            {"updated_at", state->seconds}};
+  if (run->is_sweep) {
+    Json table;
+    if (state->bytes <= kMostBytes) {
+      std::ifstream stream(file);
+      table = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+    }
+    json["table"] = table.is_object() ? std::move(table) : Json();
+    return json;
+  }
+  Json records = read_records(file);
+  json["is_finished"] = has_ended(records);
+  json["records"] = std::move(records);
+  return json;
+}
+
+}  // namespace heed::serve

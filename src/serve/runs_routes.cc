@@ -1,0 +1,52 @@
+// /v1/heed/runs and /v1/heed/run: trainings, for the page's Train tab.
+#include "serve/runs.h"
+#include "serve/service.h"
+
+namespace heed::serve {
+namespace {
+
+HttpReply list_runs(Call& call) {
+  Json data = Json::array();
+  const std::string& folder = call.service.options().runs_folder;
+  if (!folder.empty()) {
+    for (const RunEntry& run : RunsFolder(folder).list()) {
+      data.push_back({{"name", run.name},
+                      {"kind", run.is_sweep ? "sweep" : "training"},
+                      {"updated_at", run.updated_at}});
+    }
+  }
+  return json_reply({{"object", "list"}, {"data", std::move(data)}});
+}
+
+struct RunCall {
+  std::string name, version;
+};
+void describe(Fields& fields, RunCall& call) {
+  fields.text({.name = "name", .about = "as /v1/heed/runs has it", .required = true}, call.name);
+  fields.text({.name = "version", .about = "what the caller has: says when nothing is new"},
+              call.version);
+}
+
+HttpReply read_run(Call& call) {
+  const auto wish = read_fields<RunCall>(call);
+  const std::string& folder = call.service.options().runs_folder;
+  const auto run = folder.empty() ? std::nullopt : RunsFolder(folder).read(wish.name, wish.version);
+  if (!run) throw HttpError(404, "there is no such training", "not_found", "name");
+  return json_reply(*run);
+}
+
+}  // namespace
+
+void add_runs_routes(std::vector<Route>& routes) {
+  routes.push_back({.method = "GET",
+                    .path = "/v1/heed/runs",
+                    .about = "Trainings and sweeps in the folder of --runs",
+                    .handle = list_runs});
+  routes.push_back({.method = "POST",
+                    .path = "/v1/heed/run",
+                    .about = "What a training has logged so far, or a sweep's table",
+                    .describe = described<RunCall>(),
+                    .handle = read_run});
+}
+
+}  // namespace heed::serve
