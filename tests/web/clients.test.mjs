@@ -52,6 +52,37 @@ test("openai lists models, and understands refusals", async () => {
   await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
 });
 
+// Whoever was let in is answered in full; the others are refused.
+test("TERM under load answers everybody who was let in, and ends well", async () => {
+  const own = await startServer();
+  const seen = { whole: 0, refused: 0, broken: 0 };
+  let isOver = false;
+  const ask = async (seed) => {
+    for (let i = 0; !isOver; ++i) {
+      let response;
+      try {
+        response = await fetch(`${own.url}v1/completions`, { method: "POST", headers: { "Content-Type": "application/json" },
+          body: JSON.stringify({ model: "gpt", prompt: "the cat", max_tokens: 30, seed, stream: i % 2 === 0 }) });
+      } catch {
+        return ++seen.refused; // the port is closed
+      }
+      if (response.status === 503) return ++seen.refused;
+      const text = await response.text().catch(() => "");
+      if (response.status === 200 && (text.endsWith("data: [DONE]\n\n") || JSON.parse(text || "{}").choices)) ++seen.whole;
+      else return ++seen.broken;
+    }
+  };
+  const clients = Array.from({ length: 16 }, (_, seed) => ask(seed));
+  while (seen.whole < 32) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(await own.stop(), 0);
+  isOver = true;
+  await Promise.all(clients);
+  assert.equal(seen.broken, 0);
+  assert.ok(seen.refused > 0);
+  const answered = own.log().split("\n").filter((line) => line.includes('"/v1/completions"') && JSON.parse(line).status === 200);
+  assert.equal(answered.length, seen.whole);
+});
+
 // As LibreTranslate's documentation calls it.
 test("LibreTranslate's documented call translates", async () => {
   const response = await fetch(`${server.url}translate`, {

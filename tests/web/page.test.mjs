@@ -1,7 +1,7 @@
 // Every tab of the page in Chromium: type, see the result, hover, choose, slide. Screenshots go to
 // $HEED_SCREENSHOTS.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { chromium } from "playwright-core";
@@ -46,6 +46,15 @@ test("Translate: candidates, and words that light up together", async () => {
   }
   assert.ok(await word.isVisible());
   await shoot("translate");
+});
+
+test("Translate: a term is used, and shown to be", async () => {
+  await page.click("#panel-translate summary");
+  await page.fill("#translate-terms", "cat = new york\nhorse = fast");
+  await page.waitForSelector("#panel-translate .terms li");
+  assert.deepEqual(await page.locator("#panel-translate .terms li").allTextContents(), ["cat → new york"]);
+  assert.match(await page.textContent("#translate-output"), /new york/);
+  await shoot("translate-terms");
 });
 
 test("Lens: every head, one large, where a token looks", async () => {
@@ -112,6 +121,26 @@ test("Parse: a tree with the words as leaves", async () => {
   await shoot("parse");
 });
 
+test("Train: curves that grow with the training, samples, and a sweep's table", async () => {
+  await open("train");
+  await page.selectOption("#train-run", "live");
+  await page.waitForSelector("#train-charts svg");
+  assert.match(await page.textContent("#train-facts"), /200 of 300/);
+  assert.deepEqual(await page.locator("#train-charts h3").allTextContents(), ["Loss", "BLEU", "Learning rate", "Tokens per second", "Gradient norm"]);
+  await page.locator("#train-charts svg").first().hover({ position: { x: 60, y: 40 } });
+  assert.match(await page.locator("#train-charts figcaption").first().textContent(), /step (10|20|30)$/);
+  await page.locator("#panel-train input[type=range]").fill("0");
+  assert.match(await page.textContent("#train-samples"), /step 50/);
+  await shoot("train");
+  appendFileSync(join(server.folder, "runs/live/log.jsonl"), `${JSON.stringify({ kind: "train", step: 210, loss: 1.1, seconds: 210, tokens_per_second: 9000 })}\n`);
+  await page.waitForFunction(() => document.getElementById("train-facts").textContent.includes("210 of 300"));
+  assert.match(await page.textContent("#train-samples"), /step 50/); // what was chosen stays
+  await page.selectOption("#train-run", "table3");
+  await page.waitForSelector("#train-sweep");
+  assert.equal(await page.textContent("#train-sweep b"), "24.25");
+  await shoot("train-sweep");
+});
+
 test("Model: the architecture of each", async () => {
   await open("model");
   await page.waitForSelector("#panel-model .drawing svg");
@@ -131,7 +160,7 @@ test("keyboard, dark mode and a phone's width", async () => {
   await page.click("#theme");
   assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), light);
   await page.setViewportSize({ width: 380, height: 800 });
-  for (const tab of ["translate", "lens", "generate", "model"]) {
+  for (const tab of ["translate", "lens", "generate", "fill", "labels", "parse", "train", "model"]) {
     await open(tab);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 380, `${tab} is ${width} wide`);
