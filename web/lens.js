@@ -98,7 +98,7 @@ export function makeLens(panel, models, shared) {
       const row = svg("g", { tabindex: 0, "aria-label": describe(q) },
         svg("rect", { x: 0, y: top + q * cell, width: left + keys.length * cell, height: cell, fill: "transparent" }),
         svg("text", { x: left - 8, y: top + (q + 0.68) * cell, "text-anchor": "end" }, visible(token.text)),
-        weights[q].map((weight, k) => svg("rect", { class: "cell", x: left + k * cell + 1, y: top + q * cell + 1, width: cell - 2, height: cell - 2, rx: 3, "fill-opacity": weight.toFixed(4) },
+        weights[q].map((weight, k) => svg("rect", { class: "cell", x: left + k * cell + 1, y: top + q * cell + 1, width: cell - 2, height: cell - 2, rx: 3, "fill-opacity": Math.sqrt(weight).toFixed(4) },
           svg("title", {}, `${visible(token.text)} → ${visible(keys[k].text)}: ${percent(weight)}`))));
       const light = (isOn) => {
         rows.forEach((other) => other.classList.toggle("dim", isOn && other !== row));

@@ -38,6 +38,7 @@ function show(id, moveFocus = false) {
   }
   chosen.shown?.();
   say("");
+  chosen.button.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (moveFocus) chosen.button.focus();
   if (location.hash !== `#${chosen.id}`) history.replaceState(null, "", `#${chosen.id}`);
 }

@@ -9,7 +9,7 @@ export function makeModel(panel, models) {
   const { select, label } = modelChoice(models, () => run());
   const facts = el("dl", { class: "facts", id: "model-facts" });
   const drawing = el("div", { class: "card drawing" });
-  const settings = el("div", { class: "card" });
+  const settings = el("details", { class: "card" });
   const memory = el("div", { class: "card" });
   panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label), facts,
     el("div", { class: "columns" }, drawing, el("div", { class: "stack" }, memory, settings))));
@@ -23,7 +23,7 @@ export function makeModel(panel, models) {
     drawing.replaceChildren(el("h3", {}, "Architecture"), draw(info));
     memory.replaceChildren(el("h3", {}, "Working memory beside the weights"), el("table", {}, el("tr", {}, ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t))),
       info.memory.map((m) => el("tr", {}, [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v)))))));
-    settings.replaceChildren(el("h3", {}, "Settings"), el("table", {}, Object.entries(info.settings).map(([name, value]) =>
+    settings.replaceChildren(el("summary", {}, "All settings"), el("table", {}, Object.entries(info.settings).map(([name, value]) =>
       el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", {}, JSON.stringify(value))))));
     say("");
   });
@@ -69,8 +69,7 @@ function draw(info) {
     let y = height - boxHeight - 6;
     box(x, y, tower.start);
     const bottom = y - gap - 8;
-    picture.append(svg("g", { class: "block frame" }, svg("rect", { x: x - 14, y: bottom - tower.block.length * step - 12, width: boxWidth + 28, height: tower.block.length * step + 18, rx: 12 }),
-      svg("text", { class: "shape", x: middle, y: bottom - tower.block.length * step + 4 }, tower.title)));
+    picture.append(svg("g", { class: "block frame" }, svg("rect", { x: x - 14, y: bottom - tower.block.length * step - 12, width: boxWidth + 28, height: tower.block.length * step + 18, rx: 12 })));
     tower.block.forEach((part, i) => {
       up(middle, y - (i === 0 ? 1 : 1), y - (i === 0 ? gap + 12 : gap) + 2);
       y -= step + (i === 0 ? 12 : 0);
@@ -86,6 +85,8 @@ function draw(info) {
       up(middle, y - 1, y - gap - 8);
       box(x, y - step - 10, tower.end);
     }
+    // Last, for the arrow passes behind it.
+    picture.append(svg("g", { class: "block frame" }, svg("text", { class: "shape", x: middle, y: bottom - tower.block.length * step + 4 }, tower.title)));
   });
   return picture;
 }

@@ -17,13 +17,13 @@ export function makeTranslate(panel, models, shared) {
   const terms = el("textarea", { id: "translate-terms", "aria-label": "Terms, one a line", placeholder: "car = Wagen\nneural network = neuronales Netz", oninput: () => soon() });
   const termsUsed = el("ul", { "aria-label": "Terms that occur here", "aria-live": "polite" });
   const terminology = el("details", { class: "card terms" }, el("summary", {}, "Terminology"),
-    el("p", { class: "soft small" }, "One term a line: word = translation. Where a sentence has the word, its translation must contain the other, exactly as written here; the search finds the place where it fits best."),
+    el("p", { class: "soft small" }, "One term a line: word = translation. Where a sentence has the word, its translation must contain the other, exactly as written here, or as the beginning of a longer word; the search finds the place where it fits best."),
     terms, termsUsed);
   const aligned = el("div", { class: "columns" });
   const others = el("div");
   const details = el("div", { class: "stack", hidden: true },
     el("div", { class: "card" }, el("h3", {}, "Which words belong together"), aligned),
-    el("div", { class: "card" }, el("h3", {}, "Other candidates of the beam"), others));
+    el("div", { class: "card" }, el("h3", {}, "Candidates of the beam"), others));
 
   panel.append(el("div", { class: "stack" },
     el("div", { class: "bar" }, label, el("label", {}, "From", source), el("label", {}, "Into", target)),
