@@ -82,8 +82,8 @@ function draw(info) {
     });
     tower.middle = middle;
     if (tower.end) {
-      up(middle, y - 1, y - gap - 8);
-      box(x, y - step - 10, tower.end);
+      up(middle, y - 1, y - gap - 20);
+      box(x, y - step - 22, tower.end);
     }
     // Last, for the arrow passes behind it.
     picture.append(svg("g", { class: "block frame" }, svg("text", { class: "shape", x: middle, y: bottom - tower.block.length * step + 4 }, tower.title)));
