@@ -188,6 +188,29 @@ void narrow_rows(WeightType type, const FloatRows& from, std::byte* numbers, flo
   }
 }
 
+void widen_row(WeightType type, const std::byte* numbers, const float* scales, int64_t k,
+               float* out) {
+  if (type == WeightType::f16) {
+    constexpr int64_t kPiece = 64;
+    uint16_t bits[kPiece];  // a file has them at any address
+    for (int64_t l = 0; l < k; l += kPiece) {
+      const int64_t count = std::min(kPiece, k - l);
+      std::memcpy(bits, numbers + 2 * l, static_cast<size_t>(2 * count));
+      f16_to_f32(bits, out + l, count);
+    }
+  } else if (type == WeightType::int8) {
+    for (int64_t l = 0; l < k; ++l) {
+      out[l] = scales[0] * static_cast<float>(static_cast<int8_t>(numbers[l]));
+    }
+  } else {
+    HEED_CHECK(type == WeightType::int4, "widen_row: not a narrow type");
+    for (int64_t l = 0; l < k; ++l) {
+      const int q = static_cast<int>(static_cast<unsigned>(numbers[l / 2]) >> 4 * (l % 2) & 15u);
+      out[l] = scales[l / kInt4Group] * static_cast<float>(q - kInt4Offset);
+    }
+  }
+}
+
 void pack_rows(const PackedWeight& to, int64_t first, int64_t rows, const std::byte* numbers,
                const float* scales) {
   HEED_CHECK(first >= 0 && rows >= 0 && first + rows <= to.n, "pack_rows: rows beyond the weight");

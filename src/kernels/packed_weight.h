@@ -53,6 +53,10 @@ struct FloatRows {
 // Rounds to the nearest numbers of the type; for int4 with the scale of least squared error.
 void narrow_rows(WeightType type, const FloatRows& from, std::byte* numbers, float* scales);
 
+// The floats that a narrow row stands for.  out [k]
+void widen_row(WeightType type, const std::byte* numbers, const float* scales, int64_t k,
+               float* out);
+
 // ---- packing ------------------------------------------------------------------------------------
 
 // Puts rows [first, first + rows) of W into their places. The memory must have been zero.

@@ -24,6 +24,10 @@ TEST(PackedWeight, RowsComeOutAsTheyWentIn) {
           unpack_narrow_row(packed.weight(), row, numbers.data(), scales.data());
           EXPECT_EQ(numbers, packed.numbers(row));
           EXPECT_EQ(scales, packed.scales(row));
+          std::vector<float> widened(static_cast<size_t>(k)), unpacked(static_cast<size_t>(k));
+          widen_row(type, numbers.data(), scales.data(), k, widened.data());
+          unpack_row(packed.weight(), row, unpacked.data());
+          EXPECT_EQ(widened, unpacked);
         }
       }
     }
