@@ -2,6 +2,7 @@
 //
 //   heed::ModelInfo info = heed::preset_info("transformer-base");
 //   heed::convert_model("models/bert", "models/bert-f16", {.type = "f16"});
+//   heed::quantize_model("models/opus", "models/opus-int8", {.type = "int8"});
 //
 // A model folder is in Hugging Face's layout: config.json, model.safetensors (or its shards, or
 // pytorch_model.bin). All functions throw heed::Error.
@@ -38,7 +39,8 @@ struct ShapeMemory {
 struct ModelInfo {
   std::string model_type;  // "marian"; "heed" where Hugging Face has no equivalent
   int64_t parameters = 0;
-  int64_t weight_bytes = 0;    // as f32
+  int64_t weight_bytes = 0;    // in memory, for inference; of a preset as f32
+  std::string weight_type;     // "f32", "f16", "int8" or "int4": of most of its weights
   int64_t training_bytes = 0;  // weights, gradients and Adam's two slots
   double flops_per_token = 0;  // of one forward, products of the weights alone
   std::vector<ShapeMemory> memory;
@@ -51,8 +53,31 @@ struct ConvertOptions {
   std::string type = "f32";  // f32, f16 or bf16
 };
 // Writes the model of `from` to the folder `to`, which must be another; the tokenizer's files and
-// generation_config.json are copied.
+// generation_config.json are copied. A quantized model becomes the floats that it stands for.
 void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options);
+
+// Weights of fewer bytes, for faster inference in less memory (docs/quantization.md).
+struct QuantizeOptions {
+  std::string type = "int8";  // int8, f16 or int4
+  // Weights whose names (those of the report) this regular expression finds something in stay f16.
+  std::string keep_wide{};
+  int threads = 0;  // 0: every CPU this process may use
+};
+struct QuantizedLayer {
+  std::string name;  // "encoder.0.self.qkv.weight"
+  std::string type;
+  int64_t rows = 0, cols = 0;
+  int64_t bytes = 0;
+  double relative_error = 0;  // |W - Ŵ| / |W|, root mean squares
+};
+struct QuantizeReport {
+  int64_t parameters = 0;
+  int64_t bytes_before = 0, bytes_after = 0;  // of the tensors in the folders
+  std::vector<QuantizedLayer> layers;         // the matrices, in the order of the model
+};
+// Like convert_model(): to another folder, tokenizer and all.
+QuantizeReport quantize_model(const std::string& from, const std::string& to,
+                              const QuantizeOptions& options);
 
 // Runs raw token ids and writes tensors, to compare Heed with another implementation. The inputs
 // are a JSON object: "sequences", or "sources" and "decoder_inputs"; where they apply

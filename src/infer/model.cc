@@ -45,7 +45,8 @@ Model::Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, Sea
 Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
   Model model;
   model.name_ = folder;
-  model.network_ = std::make_shared<const Network>(Network::load(folder, {.dropout = false}));
+  model.network_ = std::make_shared<const Network>(
+      Network::load(folder, {.dropout = false, .form = WeightForm::stored}));
   const Json config = read_json(folder + "/config.json");
   const std::string generation = folder + "/generation_config.json";
   GenerationSettings settings = read_generation_settings(
@@ -65,8 +66,8 @@ Model Model::from_memory(ModelFiles files) {
   Model model;
   model.name_ = files.name;
   const TensorFile tensors = TensorFile::from_bytes(std::move(files.tensors), files.name);
-  model.network_ = std::make_shared<const Network>(
-      Network::from_files(files.config, tensors, files.name, {.dropout = false}));
+  model.network_ = std::make_shared<const Network>(Network::from_files(
+      files.config, tensors, files.name, {.dropout = false, .form = WeightForm::stored}));
   const Json config = parse_json(files.config, files.name + "/config.json");
   const Json generation =
       files.generation.empty()

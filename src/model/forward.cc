@@ -347,7 +347,10 @@ auto run_planned(ThreadPool& pool, Tape* tape, const Step& step) {
 }  // namespace
 
 ForwardResult run_forward(const std::string& folder, const ForwardOptions& options) {
-  Network model = Network::load(folder, {.dropout = false});
+  // Gradients are of floats only.
+  const bool trains = !options.gradients.empty();
+  Network model = Network::load(
+      folder, {.dropout = false, .form = trains ? WeightForm::trainable : WeightForm::stored});
   const Inputs inputs = read_inputs(options.inputs, model.config());
   if (!options.gradients.empty() && !inputs.has_labels) {
     throw Error(ErrorCode::invalid_argument, options.inputs + ": gradients need labels",

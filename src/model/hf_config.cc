@@ -164,6 +164,28 @@ const HfArchitecture* find_architecture(const std::string& model_type) {
   return nullptr;
 }
 
+// Our own entry in config.json: {"format": "heed", "version": 1, "type": "int8"}.
+constexpr const char* kQuantization = "quantization";
+constexpr int kQuantizationVersion = 1;
+
+std::string read_quantization(const Json& json, const std::string& where) {
+  const auto entry = json.find(kQuantization);
+  if (entry == json.end()) return "";
+  const auto has = [&](const char* key, const Json& value) {
+    return entry->is_object() && entry->contains(key) && entry->at(key) == value;
+  };
+  for (const char* type : {"int8", "int4"}) {
+    if (has("format", "heed") && has("version", kQuantizationVersion) && has("type", type)) {
+      return type;
+    }
+  }
+  throw Error(
+      ErrorCode::unsupported,
+      where + ": quantization is " + entry->dump() +
+          ", expected {\"format\": \"heed\", \"version\": 1, \"type\": \"int8\"} or \"int4\"",
+      "quantize the model with this version of heed");
+}
+
 HfConfig read_heed(Json json, const std::string& where) {
   for (const char* key : {"model_type", "architectures", "torch_dtype", "transformers_version"}) {
     json.erase(key);
@@ -337,14 +359,20 @@ std::vector<std::string> hf_model_types() {
 
 HfConfig hf_read_config(const std::string& text, const std::string& where,
                         const TensorFile& tensors) {
-  const Json json = parse_object(text);
+  Json json = parse_object(text);
   if (!json.is_object()) {
     throw Error(ErrorCode::corrupt_file, where + ": not a JSON object", "check the file's syntax");
   }
+  const std::string quantization = read_quantization(json, where);
+  json.erase(kQuantization);
+  const auto quantized = [&](HfConfig hf) {
+    hf.quantization = quantization;
+    return hf;
+  };
   const auto type = json.find("model_type");
   const std::string model_type =
       type != json.end() && type->is_string() ? type->get<std::string>() : "";
-  if (model_type == "heed") return read_heed(json, where);
+  if (model_type == "heed") return quantized(read_heed(json, where));
   const HfArchitecture* a = find_architecture(model_type);
   if (!a) {
     const auto near = nearest(model_type, hf_model_types());
@@ -353,8 +381,8 @@ HfConfig hf_read_config(const std::string& text, const std::string& where,
                     ", supported: " + joined(hf_model_types(), ", "),
                 near ? "did you mean " + *near + "?" : "use a model of one of these types");
   }
-  return read_with(*a, json, where,
-                   [&](const std::string& name) { return tensors.find(name) != nullptr; });
+  return quantized(read_with(
+      *a, json, where, [&](const std::string& name) { return tensors.find(name) != nullptr; }));
 }
 
 HfConfig hf_equivalent(const ModelConfig& config) {
@@ -398,6 +426,10 @@ std::string hf_write_config(const HfConfig& hf, DType dtype) {
     json.update(Json::parse(to_json(hf.config)));
   }
   json["torch_dtype"] = type;
+  if (!hf.quantization.empty()) {
+    json[kQuantization] = {
+        {"format", "heed"}, {"version", kQuantizationVersion}, {"type", hf.quantization}};
+  }
   return json.dump(2) + "\n";
 }
 

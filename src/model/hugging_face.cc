@@ -59,7 +59,39 @@ bool is_float(DType dtype) {
 struct Match {
   const HfTensorRule* rule;
   std::vector<const TensorView*> parts;
+  std::vector<const TensorView*> scales{};  // of quantized parts
+  WeightType type = WeightType::f32;        // in which it can stay
+  bool is_quantized() const { return type == WeightType::int8 || type == WeightType::int4; }
 };
+
+// A part as a matrix [out, in], whichever way it lies in the file.
+struct PartShape {
+  int64_t rows, cols;
+};
+PartShape part_shape(const HfTensorRule& rule, size_t part) {
+  const std::vector<int64_t>& shape = rule.shapes[part];
+  if (shape.size() != 2) return {1, shape.front()};
+  const bool transposed = rule.layout == HfLayout::transposed;
+  return {shape[transposed ? 1 : 0], shape[transposed ? 0 : 1]};
+}
+
+bool can_be_packed(const HfTensorRule& rule) {
+  ParameterSpec spec{.name = rule.heed};
+  for (size_t i = 0; i < rule.shapes.size(); ++i) {
+    spec.rows += part_shape(rule, i).rows, spec.cols = part_shape(rule, i).cols;
+  }
+  return heed::can_be_packed(spec);
+}
+
+// What a quantized tensor is, next to its tensor of scales.
+WeightType quantized_type(DType dtype) {
+  return dtype == DType::i8   ? WeightType::int8
+         : dtype == DType::u8 ? WeightType::int4
+                              : WeightType::f32;
+}
+constexpr const char* kScaleSuffix = ".scale";
+// Beyond this many inputs, sums of products of bytes would not fit into 32 bits.
+constexpr int64_t kMaxQuantizedInputs = 128 << 10;
 
 // Names and a count, for a message: "3 tensors are missing: a, b, c".
 void append_list(std::string& message, const std::vector<std::string>& list, const char* what) {
@@ -87,13 +119,20 @@ class Matcher {
           tensor = find(rule, rule.other_names[k]);
         }
         if (tensor) {
-          check(*tensor, rule.shapes[i]);
+          const WeightType type = quantized_type(tensor->dtype);
+          if (type != WeightType::f32 && !hf_.quantization.empty() && can_be_packed(rule)) {
+            add_quantized(*tensor, type, part_shape(rule, i), match);
+          } else {
+            check(*tensor, rule.shapes[i]);
+          }
           match.parts.push_back(tensor);
         } else if (!rule.optional) {
           missing_.push_back(rule.written_prefix(hf_) + rule.parts[i]);
         }
       }
-      if (match.parts.size() == rule.parts.size()) matches.push_back(std::move(match));
+      if (match.parts.size() != rule.parts.size()) continue;
+      finish_type(match);
+      matches.push_back(std::move(match));
     }
     return matches;
   }
@@ -121,6 +160,52 @@ class Matcher {
       return found->second;
     }
     return nullptr;
+  }
+
+  // Quantized tensors hold rows as Heed has them: [out, in], in the order of its outputs.
+  void add_quantized(const TensorView& tensor, WeightType type, PartShape shape, Match& match) {
+    const bool eight = type == WeightType::int8;
+    expect(tensor, tensor.dtype, {shape.rows, kernels::narrow_row_bytes(type, shape.cols)});
+    if (shape.cols > kMaxQuantizedInputs) {
+      misshapen_.push_back(tensor.name + " has more than " + std::to_string(kMaxQuantizedInputs) +
+                           " inputs, too many for integers");
+    }
+    const auto found = by_name_.find(modern_name(tensor.name) + kScaleSuffix);
+    if (found == by_name_.end()) {
+      missing_.push_back(tensor.name + kScaleSuffix);
+      return;
+    }
+    used_.insert(found->second);
+    if (eight) {
+      expect(*found->second, DType::f32, {shape.rows});
+    } else {
+      expect(*found->second, DType::f16,
+             {shape.rows, kernels::narrow_row_scales(type, shape.cols)});
+    }
+    match.scales.push_back(found->second);
+    match.type = type;
+  }
+
+  // All parts of a matrix are of one type.
+  void finish_type(Match& match) {
+    if (match.is_quantized()) {
+      for (const TensorView* part : match.parts) {
+        if (quantized_type(part->dtype) == match.type) continue;
+        misshapen_.push_back(part->name + " is of " + name(part->dtype) +
+                             ", another type than what it is joined with");
+      }
+      return;
+    }
+    const bool all_f16 = std::all_of(match.parts.begin(), match.parts.end(),
+                                     [](const TensorView* p) { return p->dtype == DType::f16; });
+    if (all_f16 && can_be_packed(*match.rule)) match.type = WeightType::f16;
+  }
+
+  void expect(const TensorView& tensor, DType dtype, const std::vector<int64_t>& shape) {
+    if (tensor.dtype == dtype && tensor.shape == shape) return;
+    misshapen_.push_back(tensor.name + " is " + name(tensor.dtype) + " " +
+                         shape_text(tensor.shape) + ", expected " + name(dtype) + " " +
+                         shape_text(shape));
   }
 
   void check(const TensorView& tensor, const std::vector<int64_t>& shape) {
@@ -161,6 +246,11 @@ class Rearranged {
     for (const auto& part : rule.shapes) rows_ += part.front();
   }
 
+  // Whether elements also move from row to row.
+  static bool moves_rows(const HfTensorRule& rule) {
+    return rule.layout == HfLayout::transposed || rule.layout == HfLayout::per_head ||
+           rule.reordered == HfReordered::rows;
+  }
   static bool is_needed(const HfTensorRule& rule) {
     return rule.layout == HfLayout::transposed || rule.layout == HfLayout::per_head ||
            rule.reordered != HfReordered::no;
@@ -224,11 +314,10 @@ void each_piece(const TensorView& tensor, const TensorFile& file, const Use& use
   }
 }
 
-void load(const Match& match, const ModelConfig& c, const TensorFile& file, Parameters& parameters,
-          const std::string& where) {
+// A tensor that is floats in the file.
+void load_floats(const Match& match, const ModelConfig& c, const TensorFile& file,
+                 std::span<float> values, const std::string& where) {
   const HfTensorRule& rule = *match.rule;
-  if (rule.layout == HfLayout::sinusoids) return check_sinusoids(match, c, where);
-  const std::span<float> values = parameters.values(rule.heed);
   const bool is_rearranged = Rearranged::is_needed(rule);
   const Rearranged order(rule, c);
   std::vector<float> numbers;
@@ -248,12 +337,132 @@ void load(const Match& match, const ModelConfig& c, const TensorFile& file, Para
   check_numbers(values, rule, where);
 }
 
+// Rows of a tensor, some at a time: use(bytes, first, rows) for the whole of it.
+template <class Use>
+void each_rows(const TensorView& tensor, int64_t rows, const TensorFile& file, const Use& use) {
+  constexpr int64_t kPieceBytes = int64_t{1} << 21;
+  const int64_t row_bytes = static_cast<int64_t>(tensor.bytes.size()) / std::max<int64_t>(rows, 1);
+  const int64_t piece = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
+  for (int64_t first = 0; first < rows; first += piece) {
+    use(tensor.bytes.data() + first * row_bytes, first, std::min(piece, rows - first));
+    file.drop_pages();
+  }
+}
+
+// A matrix of f16 numbers that stays one. Conversion to float and back changes nothing.
+void load_f16(const Match& match, const ModelConfig& c, const TensorFile& file,
+              const PackedWeight& to, const std::string& where) {
+  const HfTensorRule& rule = *match.rule;
+  std::vector<std::byte> narrow;
+  const auto pack = [&](int64_t first, int64_t rows, const float* values) {
+    check_numbers({values, static_cast<size_t>(rows * to.k)}, rule, where);
+    narrow.resize(static_cast<size_t>(rows * kernels::narrow_row_bytes(to.type, to.k)));
+    kernels::narrow_rows(to.type, {values, rows, to.k}, narrow.data(), nullptr);
+    kernels::pack_rows(to, first, rows, narrow.data(), nullptr);
+  };
+  std::vector<float> floats, ordered;
+  if (Rearranged::moves_rows(rule)) {
+    floats.resize(static_cast<size_t>(to.n * to.k));
+    load_floats(match, c, file, floats, where);
+    return pack(0, to.n, floats.data());
+  }
+  const bool is_rearranged = Rearranged::is_needed(rule);
+  const Rearranged order(rule, c);
+  int64_t row = 0;
+  for (size_t i = 0; i < match.parts.size(); ++i) {
+    const TensorView& part = *match.parts[i];
+    each_rows(
+        part, part_shape(rule, i).rows, file,
+        [&](const std::byte* bytes, int64_t first, int64_t rows) {
+          const auto size = static_cast<size_t>(rows * to.k);
+          floats.resize(size);
+          copy_as_f32({part.name, part.dtype, {rows, to.k}, {bytes, 2 * size}}, floats.data());
+          if (is_rearranged) {
+            ordered.resize(size);
+            for (size_t e = 0; e < size; ++e) {
+              ordered[static_cast<size_t>(order.here(static_cast<int64_t>(e)))] = floats[e];
+            }
+          }
+          pack(row + first, rows, is_rearranged ? ordered.data() : floats.data());
+        });
+    row += part_shape(rule, i).rows;
+  }
+}
+
+// A matrix of integers and scales: use(row, rows, numbers, scales) for the whole of it.
+template <class Use>
+void each_quantized_rows(const Match& match, const TensorFile& file, const std::string& where,
+                         const Use& use) {
+  int64_t row = 0;
+  for (size_t i = 0; i < match.parts.size(); ++i) {
+    const PartShape shape = part_shape(*match.rule, i);
+    std::vector<float> scales(static_cast<size_t>(match.scales[i]->element_count()));
+    copy_as_f32(*match.scales[i], scales.data());
+    if (!std::all_of(scales.begin(), scales.end(), [](float s) { return std::isfinite(s); })) {
+      throw Error(ErrorCode::corrupt_file,
+                  where + ": " + match.scales[i]->name + " has a number that is not finite",
+                  "the file is damaged; quantize the model again");
+    }
+    const int64_t row_scales = kernels::narrow_row_scales(match.type, shape.cols);
+    each_rows(*match.parts[i], shape.rows, file,
+              [&](const std::byte* numbers, int64_t first, int64_t rows) {
+                use(row + first, rows, numbers, scales.data() + first * row_scales);
+              });
+    row += shape.rows;
+  }
+}
+
+void load(const Match& match, const ModelConfig& c, const TensorFile& file, Parameters& parameters,
+          const std::string& where) {
+  const HfTensorRule& rule = *match.rule;
+  if (rule.layout == HfLayout::sinusoids) return check_sinusoids(match, c, where);
+  const bool stays = parameters.type(rule.heed) != WeightType::f32;
+  if (match.is_quantized() && stays) {
+    each_quantized_rows(
+        match, file, where,
+        [&](int64_t row, int64_t rows, const std::byte* numbers, const float* scales) {
+          kernels::pack_rows(parameters.packed(rule.heed), row, rows, numbers, scales);
+        });
+  } else if (match.is_quantized()) {
+    const std::span<float> values = parameters.values(rule.heed);
+    const int64_t k = part_shape(rule, 0).cols;
+    const int64_t row_bytes = kernels::narrow_row_bytes(match.type, k);
+    const int64_t row_scales = kernels::narrow_row_scales(match.type, k);
+    each_quantized_rows(
+        match, file, where,
+        [&](int64_t row, int64_t rows, const std::byte* numbers, const float* scales) {
+          for (int64_t r = 0; r < rows; ++r) {
+            kernels::widen_row(match.type, numbers + r * row_bytes, scales + r * row_scales, k,
+                               values.data() + (row + r) * k);
+          }
+        });
+  } else if (stays) {
+    load_f16(match, c, file, parameters.packed(rule.heed), where);
+  } else {
+    load_floats(match, c, file, parameters.values(rule.heed), where);
+  }
+}
+
 // Collects tensors for a file, converted where they must be.
 class Collector {
  public:
   Collector(const HfConfig& hf, DType dtype) : hf_(hf), dtype_(dtype) {}
 
-  void add(const HfTensorRule& rule, std::span<const float> values) {
+  void add(const HfTensorRule& rule, std::span<const float> values) { add(rule, values, dtype_); }
+
+  // A packed weight, as what it is.
+  void add_packed(const HfTensorRule& rule, const Parameters& parameters) {
+    const PackedWeight w = parameters.packed(rule.heed);
+    if (w.type == WeightType::f16) return add(rule, parameters.floats(rule.heed), DType::f16);
+    int64_t row = 0;
+    for (size_t i = 0; i < rule.parts.size(); ++i) {
+      const int64_t rows = part_shape(rule, i).rows;
+      add_quantized(rule.written_prefix(hf_) + rule.parts[i], w, row, rows);
+      row += rows;
+    }
+  }
+
+  void add(const HfTensorRule& rule, std::span<const float> values, DType dtype) {
     if (Rearranged::is_needed(rule)) {
       const Rearranged order(rule, hf_.config);
       const std::span<float> there{own(values.size()), values.size()};
@@ -265,16 +474,45 @@ class Collector {
     size_t at = 0;
     for (size_t i = 0; i < rule.parts.size(); ++i) {
       const auto size = static_cast<size_t>(checked_element_count(rule.shapes[i]).value());
-      add_part(rule, i, values.subspan(at, size));
+      add_part(rule, i, values.subspan(at, size), dtype);
       at += size;
     }
+  }
+
+  // Rows [first, first + rows) of a weight of integers, and their scales.
+  void add_quantized(const std::string& tensor, const PackedWeight& w, int64_t first,
+                     int64_t rows) {
+    const int64_t row_bytes = kernels::narrow_row_bytes(w.type, w.k);
+    const int64_t row_scales = kernels::narrow_row_scales(w.type, w.k);
+    const auto count = static_cast<size_t>(rows * row_scales);
+    std::vector<std::byte>& numbers =
+        tensors_.owned.emplace_back(static_cast<size_t>(rows * row_bytes));
+    std::vector<float> scales(count);
+    for (int64_t r = 0; r < rows; ++r) {
+      kernels::unpack_narrow_row(w, first + r, numbers.data() + r * row_bytes,
+                                 scales.data() + r * row_scales);
+    }
+    const bool eight = w.type == WeightType::int8;
+    tensors_.views.push_back({tensor, eight ? DType::i8 : DType::u8, {rows, row_bytes}, numbers});
+    const size_t scale_bytes = count * (eight ? sizeof(float) : sizeof(uint16_t));
+    std::vector<std::byte>& stored = tensors_.owned.emplace_back(scale_bytes);
+    if (eight) {
+      std::memcpy(stored.data(), scales.data(), scale_bytes);
+    } else {
+      kernels::f32_to_f16(scales.data(), reinterpret_cast<uint16_t*>(stored.data()),
+                          static_cast<int64_t>(count));
+    }
+    const std::vector<int64_t> shape =
+        eight ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, row_scales};
+    tensors_.views.push_back(
+        {tensor + kScaleSuffix, eight ? DType::f32 : DType::f16, shape, stored});
   }
 
   void add_table(const HfTensorRule& rule) {
     const std::vector<float> table = sinusoids_in_file(hf_.config);
     float* values = own(table.size());
     std::copy(table.begin(), table.end(), values);
-    add_part(rule, 0, {values, table.size()});
+    add_part(rule, 0, {values, table.size()}, dtype_);
   }
 
   HfTensors take() { return std::move(tensors_); }
@@ -285,17 +523,17 @@ class Collector {
     return reinterpret_cast<float*>(tensors_.owned.back().data());
   }
 
-  void add_part(const HfTensorRule& rule, size_t i, std::span<const float> values) {
+  void add_part(const HfTensorRule& rule, size_t i, std::span<const float> values, DType dtype) {
     std::span<const std::byte> bytes = std::as_bytes(values);
-    if (dtype_ != DType::f32) {
+    if (dtype != DType::f32) {
       tensors_.owned.emplace_back(values.size() * sizeof(uint16_t));
       auto* narrow = reinterpret_cast<uint16_t*>(tensors_.owned.back().data());
-      const auto convert = dtype_ == DType::f16 ? kernels::f32_to_f16 : kernels::f32_to_bf16;
+      const auto convert = dtype == DType::f16 ? kernels::f32_to_f16 : kernels::f32_to_bf16;
       convert(values.data(), narrow, static_cast<int64_t>(values.size()));
       bytes = tensors_.owned.back();
     }
     tensors_.views.push_back(
-        {rule.written_prefix(hf_) + rule.parts[i], dtype_, rule.shapes[i], bytes});
+        {rule.written_prefix(hf_) + rule.parts[i], dtype, rule.shapes[i], bytes});
   }
 
   const HfConfig& hf_;
@@ -305,12 +543,24 @@ class Collector {
 
 }  // namespace
 
-Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string& where) {
+Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string& where,
+                   WeightForm form) {
   const std::vector<HfTensorRule> rules = hf_tensor_rules(hf);
   Matcher matcher(hf, file);
   const std::vector<Match> matches = matcher.match(rules);
   matcher.throw_if_different(where);
-  Parameters parameters(hf.config);
+  WeightTypes types;
+  for (const Match& match : matches) {
+    if (match.is_quantized() && form == WeightForm::trainable) {
+      throw Error(ErrorCode::unsupported,
+                  where + ": the weights are " + hf.quantization + ", which is for inference alone",
+                  "use the model that was quantized, or `heed convert` this one to f32 first");
+    }
+    if (form == WeightForm::stored && match.type != WeightType::f32) {
+      types[match.rule->heed] = match.type;
+    }
+  }
+  Parameters parameters(hf.config, types);
   for (const Match& match : matches) load(match, hf.config, file, parameters, where);
   return parameters;
 }
@@ -324,6 +574,8 @@ HfTensors hf_tensors(const HfConfig& hf, const Parameters& parameters, DType dty
   for (const HfTensorRule& rule : hf_tensor_rules(hf)) {
     if (rule.layout == HfLayout::sinusoids) {
       collector.add_table(rule);
+    } else if (parameters.type(rule.heed) != WeightType::f32) {
+      collector.add_packed(rule, parameters);
     } else {
       collector.add(rule, parameters.values(rule.heed));
     }

@@ -25,6 +25,7 @@ struct HfConfig {
   std::string model_type;          // "bert"; "heed" for what Hugging Face has no equivalent of
   std::string architecture;        // "BertForMaskedLM"
   std::string other_fields{"{}"};  // JSON: what has no meaning to Heed, kept for the way back
+  std::string quantization{};      // "int8" or "int4" where tensors are, see docs/quantization.md
 };
 
 // The model types that can be read and written.
@@ -39,13 +40,22 @@ HfConfig hf_read_config(const std::string& json, const std::string& where,
 // alone does not decide: where an architecture has fewer kinds of it, the nearest is written.
 HfConfig hf_equivalent(const ModelConfig& config);
 
-// The text of config.json; `dtype` is that of the tensors beside it.
+// The text of config.json; `dtype` is that of the tensors beside it, of those that are floats.
 std::string hf_write_config(const HfConfig& hf, DType dtype = DType::f32);
 
-// Every missing, extra and misshapen tensor is reported in one error, before anything is allocated.
-Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string& where);
+// What becomes of tensors that are not f32.
+enum class WeightForm {
+  trainable,  // floats; quantized ones are an error
+  floats,     // floats, also of quantized ones
+  stored,     // f16, int8 and int4 stay what they are, where the weight can be packed
+};
 
-// Tensors under their Hugging Face names. Views borrow the parameters or `owned`.
+// Every missing, extra and misshapen tensor is reported in one error, before anything is allocated.
+Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string& where,
+                   WeightForm form = WeightForm::trainable);
+
+// Tensors under their Hugging Face names. Views borrow the parameters or `owned`. Packed weights
+// are written as what they are, others as `dtype`.
 struct HfTensors {
   std::vector<TensorView> views;
   std::deque<std::vector<std::byte>> owned{};

@@ -8,6 +8,7 @@
 #include "model/network.h"
 #include "model/packed_batch.h"
 #include "model/presets.h"
+#include "model/quantize.h"
 
 namespace heed {
 namespace {
@@ -86,6 +87,7 @@ ModelInfo info_of(const ModelConfig& config, const std::string& model_type) {
   info.model_type = model_type;
   info.parameters = parameter_count(config);
   info.weight_bytes = info.parameters * static_cast<int64_t>(sizeof(float));
+  info.weight_type = weight_type_name(WeightType::f32);
   info.training_bytes = 4 * info.weight_bytes;
   info.flops_per_token = flops_per_token(config);
   info.memory = memory_by_shape(config);
@@ -112,8 +114,11 @@ ModelInfo preset_info(const std::string& name) {
 }
 
 ModelInfo model_info(const std::string& folder) {
-  const Network model = Network::load(folder);
-  return info_of(model.config(), model.hugging_face().model_type);
+  const Network model = Network::load(folder, {.form = WeightForm::stored});
+  ModelInfo info = info_of(model.config(), model.hugging_face().model_type);
+  info.weight_bytes = model.parameters().bytes();
+  info.weight_type = weight_type_name(main_type(model.parameters()));
+  return info;
 }
 
 namespace {
@@ -126,6 +131,23 @@ constexpr const char* kCompanions[] = {
     "spiece.model",        "tokenizer.model",        "source.spm", "target.spm",
     "chat_template.jinja", "generation_config.json",
 };
+
+// In place, f16 would replace the only f32 there is.
+void check_another_folder(const std::string& from, const std::string& to) {
+  std::error_code none;
+  if (!std::filesystem::equivalent(from, to, none)) return;
+  throw Error(ErrorCode::invalid_argument, to + ": the model's own folder",
+              "write to another folder, so that nothing is lost");
+}
+
+int64_t tensor_bytes(const std::string& folder) {
+  int64_t bytes = 0;
+  const TensorFile file = TensorFile::open(folder);
+  for (const TensorView& tensor : file.tensors()) {
+    bytes += static_cast<int64_t>(tensor.bytes.size());
+  }
+  return bytes;
+}
 
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to) {
   for (const char* name : kCompanions) {
@@ -155,14 +177,26 @@ void convert_model(const std::string& from, const std::string& to, const Convert
     throw Error(ErrorCode::invalid_argument, "the type is '" + options.type + "'",
                 "use f32, f16 or bf16");
   }
-  // In place, f16 would replace the only f32 there is.
-  std::error_code none;
-  if (std::filesystem::equivalent(from, to, none)) {
-    throw Error(ErrorCode::invalid_argument, to + ": the model's own folder",
-                "write to another folder, so that nothing is lost");
-  }
-  Network::load(from).save(to, save);
+  check_another_folder(from, to);
+  Network::load(from, {.form = WeightForm::floats}).save(to, save);
   copy_companions(from, to);
+}
+
+QuantizeReport quantize_model(const std::string& from, const std::string& to,
+                              const QuantizeOptions& options) {
+  const WeightType type = weight_type_from_name(options.type);
+  check_another_folder(from, to);
+  const NameFilter keep_wide(options.keep_wide);
+  ThreadPool pool(options.threads);
+  Quantized quantized = quantize(Network::load(from), {type, keep_wide, pool});
+  // f16 is a plain folder of the ecosystem; beside integers, what is not a matrix stays f32.
+  quantized.network.save(to, {.dtype = type == WeightType::f16 ? DType::f16 : DType::f32});
+  copy_companions(from, to);
+  QuantizeReport report{.parameters = parameter_count(quantized.network.config()),
+                        .bytes_before = tensor_bytes(from),
+                        .bytes_after = tensor_bytes(to),
+                        .layers = std::move(quantized.layers)};
+  return report;
 }
 
 }  // namespace heed

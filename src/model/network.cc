@@ -40,7 +40,8 @@ Network Network::from_files(const std::string& config, const TensorFile& tensors
     ModelConfig& c = hf.config;
     c.dropout = c.attention_dropout = c.activation_dropout = c.embedding_dropout = 0;
   }
-  Parameters parameters = hf_load(hf, tensors, where);
+  Parameters parameters = hf_load(hf, tensors, where, options.form);
+  if (!parameters.is_packed()) hf.quantization.clear();
   return Network(std::move(hf), std::move(parameters));
 }
 

@@ -18,10 +18,11 @@ namespace heed {
 
 struct NetworkLoadOptions {
   bool dropout = true;  // false: all of it 0, so that gradients depend on nothing random
+  WeightForm form = WeightForm::trainable;
 };
 
 struct NetworkSaveOptions {
-  DType dtype = DType::f32;                      // f32, f16 or bf16
+  DType dtype = DType::f32;                      // f32, f16 or bf16: of what is not packed
   uint64_t max_shard_bytes = uint64_t{5} << 30;  // larger models become several files
 };
 
@@ -29,6 +30,8 @@ class Network {
  public:
   // Weights that start from a seed.
   explicit Network(const ModelConfig& config, uint64_t seed = 0);
+  // Weights from elsewhere, of the same config.
+  Network(HfConfig hf, Parameters parameters);
   // Reads config.json and the tensors beside it. Throws not_found, corrupt_file or unsupported.
   static Network load(const std::string& folder, const NetworkLoadOptions& options = {});
 
@@ -52,8 +55,6 @@ class Network {
   void recompute_layers(bool on) { parts_->transformer->recompute_layers(on); }
 
  private:
-  Network(HfConfig hf, Parameters parameters);
-
   // On the heap: the transformer points at the others, also when the model moves.
   struct Parts {
     HfConfig hf;

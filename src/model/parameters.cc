@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/philox.h"
+#include "heed/error.h"
 
 namespace heed {
 namespace {
@@ -213,7 +214,16 @@ uint32_t stream_of(const std::string& name) {
 // Every weight starts on a cache line.
 constexpr int64_t kAlignFloats = 16;
 
+size_t packed_size(const PackedWeight& w) {
+  const auto bytes = static_cast<size_t>(kernels::packed_bytes(w.type, w.n, w.k));
+  return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
+}
+
 }  // namespace
+
+bool can_be_packed(const ParameterSpec& spec) {
+  return spec.rows > 1 && (spec.name.ends_with(".weight") || spec.name.ends_with(".tokens"));
+}
 
 std::vector<ParameterSpec> declare(const ModelConfig& config) { return Declaration(config).list(); }
 
@@ -225,6 +235,9 @@ int64_t parameter_count(const ModelConfig& config) {
 
 Parameters::Parameters(const ModelConfig& config) : Parameters(config, Storage::numbers) {}
 
+Parameters::Parameters(const ModelConfig& config, const WeightTypes& types)
+    : Parameters(config, Storage::numbers, types) {}
+
 Parameters Parameters::shapes_only(const ModelConfig& config) {
   Parameters shapes(config, Storage::none);
   for (const ParameterSpec& spec : shapes.specs_) {
@@ -233,20 +246,37 @@ Parameters Parameters::shapes_only(const ModelConfig& config) {
   return shapes;
 }
 
-Parameters::Parameters(const ModelConfig& config, Storage storage) : specs_(declare(config)) {
+Parameters::Parameters(const ModelConfig& config, Storage storage, const WeightTypes& types)
+    : specs_(declare(config)), packed_(specs_.size()) {
   int64_t at = 0;
+  size_t packed_total = 0;
   for (size_t i = 0; i < specs_.size(); ++i) {
     offsets_.push_back(at);
-    at += (specs_[i].size() + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+    const auto found = types.find(specs_[i].name);
+    if (found != types.end() && found->second != WeightType::f32) {
+      HEED_CHECK(can_be_packed(specs_[i]), "not to be packed: " + specs_[i].name);
+      packed_[i] = {found->second, specs_[i].rows, specs_[i].cols};
+      packed_total += packed_size(packed_[i]);
+    }
+    if (packed_[i].type == WeightType::f32)
+      at += (specs_[i].size() + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
     const bool fresh = by_name_.emplace(specs_[i].name, i).second;
     HEED_CHECK(fresh, "declared twice: " + specs_[i].name);
   }
   if (storage == Storage::numbers) values_.resize(static_cast<size_t>(at));
+  if (packed_total == 0) return;
+  packed_memory_.emplace(packed_total);
+  for (PackedWeight& w : packed_) {
+    if (w.type == WeightType::f32) continue;
+    w.memory = packed_memory_->allocate<std::byte>(packed_size(w));
+    std::fill_n(w.memory, packed_size(w), std::byte{0});
+  }
 }
 
 void Parameters::initialise(uint64_t seed) {
   for (size_t i = 0; i < specs_.size(); ++i) {
     const ParameterSpec& spec = specs_[i];
+    HEED_CHECK(!packed_[i], "initialise: " + spec.name + " is packed");
     float* values = values_.data() + offsets_[i];
     // A stream of its own: a weight's start does not depend on which others there are before it.
     Random random({.seed = seed, .site = stream_of(spec.name)});
@@ -278,6 +308,10 @@ void Parameters::initialise(uint64_t seed) {
 }
 
 void Parameters::add_gradients() {
+  if (is_packed()) {
+    throw Error(ErrorCode::unsupported, "weights of fewer bits cannot be trained",
+                "train the model that was quantized, and quantize it again");
+  }
   gradients_.assign(values_.size(), 0.0f);
   slots_.clear();
   for (size_t i = 0; i < specs_.size(); ++i) {
@@ -305,16 +339,48 @@ Weight Parameters::weight(std::string_view name) const {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return {};
   const size_t i = found->second;
+  if (packed_[i]) return {ConstMat(nullptr, specs_[i].rows, specs_[i].cols), nullptr, packed_[i]};
   const float* values = values_.empty() ? nullptr : values_.data() + offsets_[i];
   return {ConstMat(values, specs_[i].rows, specs_[i].cols), slots_.empty() ? nullptr : &slots_[i]};
 }
 
+WeightType Parameters::type(std::string_view name) const { return packed_[index(name)].type; }
+
+PackedWeight Parameters::packed(std::string_view name) const {
+  const PackedWeight& w = packed_[index(name)];
+  HEED_CHECK(w, std::string(name) + " is not packed");
+  return w;
+}
+
+std::vector<float> Parameters::floats(std::string_view name) const {
+  const PackedWeight& w = packed_[index(name)];
+  if (!w) {
+    const std::span<const float> from = values(name);
+    return {from.begin(), from.end()};
+  }
+  std::vector<float> numbers(static_cast<size_t>(w.n * w.k));
+  for (int64_t row = 0; row < w.n; ++row) kernels::unpack_row(w, row, numbers.data() + row * w.k);
+  return numbers;
+}
+
+int64_t Parameters::bytes() const {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    const PackedWeight& w = packed_[i];
+    bytes += w ? kernels::packed_bytes(w.type, w.n, w.k)
+               : specs_[i].size() * static_cast<int64_t>(sizeof(float));
+  }
+  return bytes;
+}
+
 std::span<float> Parameters::values(std::string_view name) {
   const size_t i = index(name);
+  HEED_CHECK(!packed_[i], std::string(name) + " is packed");
   return {values_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
 }
 std::span<const float> Parameters::values(std::string_view name) const {
   const size_t i = index(name);
+  HEED_CHECK(!packed_[i], std::string(name) + " is packed");
   return {values_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
 }
 std::span<const float> Parameters::gradient(std::string_view name) const {

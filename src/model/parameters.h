@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/arena.h"
 #include "model/config.h"
 #include "ops/weight.h"
 
@@ -37,12 +39,24 @@ struct ParameterSpec {
 };
 
 std::vector<ParameterSpec> declare(const ModelConfig& config);
+
+using kernels::PackedWeight;
+using kernels::WeightType;
+
+// Whether a weight may be held in fewer bytes: the matrices of linear layers and the tables of
+// tokens, which are almost all of a model.
+bool can_be_packed(const ParameterSpec& spec);
+
+// The type of each weight that is not f32.
+using WeightTypes = std::map<std::string, WeightType, std::less<>>;
 int64_t parameter_count(const ModelConfig& config);
 
 class Parameters {
  public:
   // Values only; training adds gradients.
   explicit Parameters(const ModelConfig& config);
+  // The same, with some matrices in fewer bytes, all zero: for inference alone.
+  Parameters(const ModelConfig& config, const WeightTypes& types);
   // Names and shapes without numbers, gradients included: enough for a measuring run of a model of
   // any size, and for nothing else.
   static Parameters shapes_only(const ModelConfig& config);
@@ -61,6 +75,15 @@ class Parameters {
   std::span<const ParameterSpec> specs() const { return specs_; }
   // Empty when the model has no such weight.
   Weight weight(std::string_view name) const;
+  WeightType type(std::string_view name) const;
+  bool is_packed() const { return packed_memory_.has_value(); }  // any of them
+  // A matrix that is held in fewer bytes.
+  PackedWeight packed(std::string_view name) const;
+  // The numbers of any weight, which for a packed one are made here.
+  std::vector<float> floats(std::string_view name) const;
+  int64_t bytes() const;  // of all weights, without gradients
+
+  // Those of weights that are f32.
   std::span<float> values(std::string_view name);
   std::span<const float> values(std::string_view name) const;
   std::span<const float> gradient(std::string_view name) const;
@@ -73,13 +96,15 @@ class Parameters {
 
  private:
   enum class Storage { numbers, none };
-  Parameters(const ModelConfig& config, Storage storage);
+  Parameters(const ModelConfig& config, Storage storage, const WeightTypes& types = {});
   size_t index(std::string_view name) const;
 
   std::vector<ParameterSpec> specs_;
   std::vector<int64_t> offsets_;  // of each spec in the buffers
   std::map<std::string, size_t, std::less<>> by_name_;
   std::vector<float> values_, gradients_;
+  std::vector<PackedWeight> packed_;  // one for each spec; empty ones for f32
+  std::optional<Arena> packed_memory_;
   mutable std::vector<WeightGradient> slots_;
 };
 

@@ -82,6 +82,15 @@ void Record::backward(Ctx& ctx) {
   }
 }
 
+// y[r] = scale · table[ids[r]] of a table in fewer bytes.
+void gather_packed_rows(const Table& table, int64_t begin, int64_t end, Mat y) {
+  for (int64_t r = begin; r < end; ++r) {
+    float* row = y.row(r);
+    kernels::unpack_row(table.weight.packed, table.ids[r] + table.first_row, row);
+    for (int64_t i = 0; i < y.cols; ++i) row[i] *= table.scale;
+  }
+}
+
 }  // namespace
 
 Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
@@ -106,6 +115,11 @@ Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
   ctx.parallel(rows, row_grain(width), [&](int64_t begin, int64_t end) {
     for (size_t t = 0; t < tables.count; ++t) {
       const Table& table = tables.list[t];
+      if (table.weight.packed) {
+        HEED_CHECK(t == 0 && !ctx.tape, "embed: only tokens may be packed, and in inference");
+        gather_packed_rows(table, begin, end, y.value);
+        continue;
+      }
       kernels::gather_rows({.table = table.weight.value.row(table.first_row),
                             .ids = table.ids + begin,
                             .scale = table.scale,

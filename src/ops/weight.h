@@ -1,6 +1,8 @@
 // Weights as the ops see them: numbers to read and, in training, a place for the gradient.
+// In inference a matrix may be held in fewer bytes instead (kernels/packed_weight.h).
 #pragma once
 
+#include "kernels/packed_weight.h"
 #include "kernels/row_product.h"
 #include "ops/mat.h"
 
@@ -19,6 +21,8 @@ struct WeightGradient {
 struct Weight {
   ConstMat value;
   WeightGradient* gradient = nullptr;  // null: frozen, or inference
+  // The numbers of a matrix [out, in] in fewer bytes; `value` then has its shape and no data.
+  kernels::PackedWeight packed{};
 
   explicit operator bool() const { return value.cols > 0; }
 };

@@ -3,15 +3,35 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+#include "kernels/packed_product.h"
 #include "kernels/row_product.h"
 #include "ops/ctx.h"
 #include "ops/weight.h"
 
 namespace heed {
 
+// The same for a weight of fewer bytes, which has no gradient.
+inline void packed_weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
+  HEED_CHECK(!ctx.tape && layer.layout == LinearLayout::out_in,
+             "a packed weight is for inference, and [out, in]");
+  const kernels::PackedWeight& w = layer.weight.packed;
+  const int64_t floats = kernels::packed_product_scratch_floats(x.rows, w, ctx.pool.threads());
+  const Scratch scratch(ctx, std::max<int64_t>(floats, 1));
+  if (ctx.measuring()) return;
+  kernels::packed_product(ctx.pool, {.m = x.rows,
+                                     .x = x.data,
+                                     .x_row = x.stride,
+                                     .w = w,
+                                     .y = y.data,
+                                     .y_row = y.stride,
+                                     .scratch = scratch.data()});
+}
+
 // y = x Wᵀ without the bias, for either layout of W. A row's bits depend on that row and on W
 // alone, with a tape and without.  x [rows, in], y [rows, out]
 inline void weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
+  if (layer.weight.packed) return packed_weight_product(ctx, x, layer, y);
   const int64_t floats =
       kernels::row_product_scratch_floats(x.rows, y.cols, x.cols, ctx.pool.threads());
   const Scratch scratch(ctx, std::max<int64_t>(floats, 1));

@@ -1,0 +1,148 @@
+#include "model/quantize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+
+#include "base/check.h"
+#include "heed/error.h"
+
+namespace heed {
+namespace {
+
+struct TypeName {
+  WeightType type;
+  const char* name;
+};
+constexpr std::array<TypeName, 4> kTypeNames{{{WeightType::f32, "f32"},
+                                              {WeightType::f16, "f16"},
+                                              {WeightType::int8, "int8"},
+                                              {WeightType::int4, "int4"}}};
+
+// Squares of a row and of what it lost.
+struct Loss {
+  double error = 0, whole = 0;
+};
+
+// Rounds and packs a matrix, rows dealt to the threads; returns |W - Ŵ| / |W|.
+double pack_matrix(ThreadPool& pool, std::span<const float> values, const PackedWeight& to) {
+  std::vector<Loss> losses(static_cast<size_t>(to.n));
+  constexpr int64_t kGrain = 48;
+  pool.parallel_for(to.n, kGrain, [&](int64_t begin, int64_t end) {
+    std::vector<std::byte> numbers(static_cast<size_t>(kernels::narrow_row_bytes(to.type, to.k)));
+    std::vector<float> scales(static_cast<size_t>(kernels::narrow_row_scales(to.type, to.k)));
+    std::vector<float> again(static_cast<size_t>(to.k));
+    for (int64_t row = begin; row < end; ++row) {
+      const float* from = values.data() + row * to.k;
+      kernels::narrow_rows(to.type, {from, 1, to.k}, numbers.data(), scales.data());
+      kernels::pack_rows(to, row, 1, numbers.data(), scales.data());
+      kernels::widen_row(to.type, numbers.data(), scales.data(), to.k, again.data());
+      Loss& loss = losses[static_cast<size_t>(row)];
+      for (int64_t i = 0; i < to.k; ++i) {
+        const double lost = static_cast<double>(from[i]) - again[static_cast<size_t>(i)];
+        loss.error += lost * lost;
+        loss.whole += static_cast<double>(from[i]) * from[i];
+      }
+    }
+  });
+  Loss sum;
+  for (const Loss& loss : losses) sum.error += loss.error, sum.whole += loss.whole;
+  return sum.whole > 0 ? std::sqrt(sum.error / sum.whole) : 0;
+}
+
+// f16 ends at 65504: what is beyond would become infinite.
+void check_range(std::span<const float> values, WeightType type, const std::string& name) {
+  constexpr float kLargestF16 = 65504;
+  const float largest = type == WeightType::int8 ? std::numeric_limits<float>::max() : kLargestF16;
+  if (std::all_of(values.begin(), values.end(), [&](float x) { return std::abs(x) <= largest; })) {
+    return;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              name + " has numbers that are not finite or too large for " + weight_type_name(type),
+              "check how the model was trained");
+}
+
+}  // namespace
+
+const char* weight_type_name(WeightType type) {
+  for (const TypeName& t : kTypeNames) {
+    if (t.type == type) return t.name;
+  }
+  return "unknown";
+}
+
+WeightType weight_type_from_name(std::string_view name) {
+  for (const TypeName& t : kTypeNames) {
+    if (t.name == name && t.type != WeightType::f32) return t.type;
+  }
+  throw Error(ErrorCode::invalid_argument, "the type is '" + std::string(name) + "'",
+              "use int8, f16 or int4");
+}
+
+WeightType main_type(const Parameters& parameters) {
+  std::map<WeightType, int64_t> sizes;
+  for (const ParameterSpec& spec : parameters.specs()) {
+    sizes[parameters.type(spec.name)] += spec.size();
+  }
+  const auto most = std::max_element(
+      sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == sizes.end() ? WeightType::f32 : most->first;
+}
+
+NameFilter::NameFilter(const std::string& pattern) {
+  if (pattern.empty()) return;
+  try {
+    pattern_.emplace(pattern, std::regex::ECMAScript);
+  } catch (const std::regex_error& error) {
+    throw Error(ErrorCode::invalid_argument,
+                "'" + pattern + "' is no regular expression: " + error.what(),
+                "for example: 'output|\\.0\\.' or '^decoder\\.11\\.'");
+  }
+}
+
+bool NameFilter::matches(const std::string& name) const {
+  return pattern_ && std::regex_search(name, *pattern_);
+}
+
+Quantized quantize(const Network& from, const QuantizeRules& rules) {
+  const Parameters& old = from.parameters();
+  HEED_CHECK(!old.is_packed(), "quantize: the network is quantized already");
+  WeightTypes types;
+  bool any = false;
+  for (const ParameterSpec& spec : old.specs()) {
+    if (!can_be_packed(spec)) continue;
+    const bool wide = rules.keep_wide.matches(spec.name);
+    types[spec.name] = wide ? WeightType::f16 : rules.type;
+    any = any || !wide;
+  }
+  if (!any) {
+    throw Error(ErrorCode::invalid_argument, "there is nothing to quantize",
+                "every matrix is kept wide; choose a narrower expression");
+  }
+  Parameters parameters(from.config(), types);
+  std::vector<QuantizedLayer> layers;
+  for (const ParameterSpec& spec : old.specs()) {
+    const std::span<const float> values = old.values(spec.name);
+    const WeightType type = parameters.type(spec.name);
+    if (type == WeightType::f32) {
+      std::ranges::copy(values, parameters.values(spec.name).begin());
+      continue;
+    }
+    check_range(values, type, spec.name);
+    const PackedWeight packed = parameters.packed(spec.name);
+    layers.push_back({.name = spec.name,
+                      .type = weight_type_name(type),
+                      .rows = spec.rows,
+                      .cols = spec.cols,
+                      .bytes = kernels::packed_bytes(type, spec.rows, spec.cols),
+                      .relative_error = pack_matrix(rules.pool, values, packed)});
+  }
+  HfConfig hf = from.hugging_face();
+  hf.quantization = rules.type == WeightType::f16 ? "" : weight_type_name(rules.type);
+  return {Network(std::move(hf), std::move(parameters)), std::move(layers)};
+}
+
+}  // namespace heed
