@@ -9,6 +9,7 @@
 #include "infer/decode_batch.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
+#include "model/quantize.h"
 
 namespace heed {
 namespace {
@@ -38,8 +39,8 @@ ModelConfig tiny(Family family) {
 // A model, a cache for it, and both ways to get at logits.
 class Decoder {
  public:
-  explicit Decoder(const ModelConfig& config, int threads = 1)
-      : model_(config, /*seed=*/7),
+  explicit Decoder(const ModelConfig& config, int threads = 1, WeightType type = WeightType::f32)
+      : model_(network(config, type)),
         pool_(threads),
         arena_(64 << 20),
         cache(transformer().kv_layout(), {.memory_bytes = 8 << 20}),
@@ -96,6 +97,14 @@ class Decoder {
   }
 
  private:
+  static Network network(const ModelConfig& config, WeightType type) {
+    Network floats(config, /*seed=*/7);
+    if (type == WeightType::f32) return floats;
+    ThreadPool pool(1);
+    const NameFilter none("");
+    return quantize(floats, {type, none, pool}).network;
+  }
+
   Rows logits(Ctx& ctx, Var hidden) const {
     const Var y = transformer().logits(ctx, hidden);
     Rows rows;
@@ -296,6 +305,52 @@ TEST(CachedDecoding, TheNumberOfThreadsChangesNothing) {
     for (size_t r = 0; r < rows.size(); ++r) EXPECT_TRUE(same_bits(rows[r], expected[r]));
   }
 }
+
+// Weights of fewer bits keep all of it: one row, a few and many go through different kernels.
+class QuantizedDecodingTest : public testing::TestWithParam<WeightType> {};
+
+TEST_P(QuantizedDecodingTest, ChunksBatchesAndThreadsChangeNoBit) {
+  for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
+    const Tokens source = random_tokens(19, 1);
+    const std::vector<Tokens> texts{random_tokens(45, 2), random_tokens(12, 3),
+                                    random_tokens(30, 4)};
+    std::vector<Rows> expected;
+    for (const int threads : {1, 3}) {
+      Decoder decoder(tiny(family), threads, GetParam());
+      for (size_t t = 0; t < texts.size(); ++t) {
+        if (threads == 1) expected.push_back(decoder.recompute(texts[t], source));
+        for (const size_t chunk : {size_t{1}, size_t{3}, size_t{8}, texts[t].size()}) {
+          const auto s = decoder.open(source);
+          for (size_t at = 0; at < texts[t].size(); at += chunk) {
+            const size_t rows = std::min(chunk, texts[t].size() - at);
+            const Rows found = decoder.run(s, std::span(texts[t]).subspan(at, rows));
+            for (size_t r = 0; r < rows; ++r) {
+              ASSERT_TRUE(same_bits(found[r], expected[t][at + r])) << chunk << ", " << at + r;
+            }
+          }
+          decoder.cache.release(s);
+        }
+      }
+      std::vector<KvCache::Sequence> together;
+      for (const Tokens& text : texts) {
+        together.push_back(decoder.open(source));
+        ASSERT_TRUE(decoder.step.add(together.back(), text));
+      }
+      const Rows all = decoder.run();
+      size_t row = 0;
+      for (const Rows& rows : expected) {
+        for (const std::vector<float>& logits : rows) {
+          ASSERT_TRUE(same_bits(all[row], logits)) << "row " << row;
+          ++row;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedDecodingTest,
+                         testing::Values(WeightType::f16, WeightType::int8, WeightType::int4),
+                         [](const auto& test) { return weight_type_name(test.param); });
 
 // A batch that does not go on where the cache ends is our mistake, and is said.
 TEST(CachedDecoding, PositionsMustGoOnFromTheCache) {
