@@ -21,10 +21,10 @@ std::string to_text(const ModelInfo& info) {
   std::string text = "model type        " + info.model_type + "\n" + "parameters        " +
                      std::to_string(info.parameters) + " (" +
                      fixed(static_cast<double>(info.parameters) / 1e6, 1) + " M)\n" +
-                     "weights           " + megabytes(info.weight_bytes) + " as f32\n" +
-                     "to train them     " + megabytes(info.training_bytes) +
-                     " with gradients and Adam\n" + "FLOPs a token     " +
-                     fixed(info.flops_per_token / 1e6, 1) + " M forward\n\n";
+                     "weights           " + megabytes(info.weight_bytes) + " as " +
+                     info.weight_type + "\n" + "to train them     " +
+                     megabytes(info.training_bytes) + " with gradients and Adam\n" +
+                     "FLOPs a token     " + fixed(info.flops_per_token / 1e6, 1) + " M forward\n\n";
   Table memory({{"sequences", Align::right},
                 {"length", Align::right},
                 {"inference", Align::right},
@@ -51,13 +51,11 @@ std::string to_json(const ModelInfo& info) {
                       {"training_bytes", shape.training_bytes}});
   }
   for (const Setting& setting : info.settings) config[setting.name] = Json::parse(setting.value);
-  const Json document = {{"model_type", info.model_type},
-                         {"parameters", info.parameters},
-                         {"weight_bytes", info.weight_bytes},
-                         {"training_bytes", info.training_bytes},
-                         {"flops_per_token", info.flops_per_token},
-                         {"memory", std::move(memory)},
-                         {"config", std::move(config)}};
+  const Json document = {
+      {"model_type", info.model_type},         {"parameters", info.parameters},
+      {"weight_bytes", info.weight_bytes},     {"weight_type", info.weight_type},
+      {"training_bytes", info.training_bytes}, {"flops_per_token", info.flops_per_token},
+      {"memory", std::move(memory)},           {"config", std::move(config)}};
   return document.dump(2) + "\n";
 }
 
