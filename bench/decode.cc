@@ -36,12 +36,11 @@ class Costs {
       : o_(options), config_(config) {
     for (const ParameterSpec& spec : declare(config)) {
       if (spec.rows <= 1 || spec.name.ends_with("t5_bias")) continue;
-      const auto size = static_cast<double>(spec.size());
       const bool of_source = spec.name.find(".cross.kv.") != std::string::npos;
-      if (spec.name.starts_with("encoder.") || of_source) source_weights_ += size;
-      if (spec.name.starts_with("decoder.") && !of_source) weights_ += size;
+      if (spec.name.starts_with("encoder.") || of_source) source_weights_ += size_of(spec);
+      if (spec.name.starts_with("decoder.") && !of_source) weights_ += size_of(spec);
     }
-    output_weights_ = static_cast<double>(config.output_vocabulary() * config.width);
+    output_weights_ = size_of({"output.weight", config.output_vocabulary(), config.width});
     requests_ = static_cast<double>(options.requests);
     length_ = static_cast<double>(options.length);
     const double head_dim = config.head_dimension();
@@ -57,11 +56,11 @@ class Costs {
       const double width = static_cast<double>(config_.heads) * config_.head_dimension();
       return {products(rows, source_weights_) +
                   attention(rows, length_, width) * config_.encoder_layers,
-              kFloat * source_weights_};
+              source_weights_.bytes};
     }
     return {products(rows, weights_) + products(requests_, output_weights_) +
                 attention(rows, length_, query_width_) * config_.decoder_layers,
-            kFloat * (weights_ + output_weights_)};
+            weights_.bytes + output_weights_.bytes};
   }
 
   // The step that finds the new token number i; of a prompt's continuation the first is input()'s.
@@ -72,9 +71,9 @@ class Costs {
     const double sources = has_source ? length_ : 0;
     const int layers = config_.decoder_layers;
     const double keys = layers * (texts * positions + requests_ * sources);
-    return {products(texts, weights_ + output_weights_) +
+    return {products(texts, weights_) + products(texts, output_weights_) +
                 attention(texts, positions + sources, query_width_) * layers,
-            kFloat * (weights_ + output_weights_ + 2 * key_width_ * keys)};
+            weights_.bytes + output_weights_.bytes + kFloat * 2 * key_width_ * keys};
   }
 
   Work steps(int64_t first) const {
@@ -85,7 +84,17 @@ class Costs {
 
  private:
   static constexpr double kFloat = sizeof(float);
-  static double products(double rows, double weights) { return 2 * rows * weights; }
+  struct Size {
+    double numbers = 0, bytes = 0;
+    Size& operator+=(const Size& more) {
+      numbers += more.numbers, bytes += more.bytes;
+      return *this;
+    }
+  };
+  Size size_of(const ParameterSpec& spec) const {
+    return {static_cast<double>(spec.size()), bench::weight_bytes(o_.type, spec)};
+  }
+  static double products(double rows, const Size& weights) { return 2 * rows * weights.numbers; }
   // Both products, no mask taken off, as is usual.
   static double attention(double rows, double keys, double width) {
     return 4 * rows * keys * width;
@@ -93,7 +102,7 @@ class Costs {
 
   const DecodeBenchOptions& o_;
   const ModelConfig& config_;
-  double source_weights_ = 0, weights_ = 0, output_weights_ = 0;  // numbers in them
+  Size source_weights_, weights_, output_weights_;
   double requests_ = 0, length_ = 0, query_width_ = 0, key_width_ = 0;
 };
 
@@ -180,7 +189,6 @@ class Batches {
 };
 
 ModelConfig config_of(const DecodeBenchOptions& options, Family family) {
-  bench::check_type(options.type);
   const bool has_source = family == Family::encoder_decoder;
   const int64_t most = has_source ? std::max(options.length, options.new_tokens)
                                   : options.length + options.new_tokens - 1;
@@ -212,9 +220,11 @@ Percentiles milliseconds(std::vector<double>& seconds) {
 // Batches, with the limits in their middle: other programs on the machine come and go.
 Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
                  DecodeBench& result) {
-  Engine engine(Model(std::make_shared<const Network>(config, options.seed), nullptr),
-                {.threads = options.threads});
   ThreadPool pool(options.threads);  // of the limits: the engine has its own
+  Engine engine(Model(std::make_shared<const Network>(
+                          bench::preset_network(config, options.seed, options.type, pool)),
+                      nullptr),
+                {.threads = options.threads});
   bench::describe_run(config, pool, result);
   Batches batches(engine, config, options);
   Measured warm_up, measured;

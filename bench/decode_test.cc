@@ -70,12 +70,28 @@ TEST(BenchGenerate, WithABeamMeasuresEverythingTogether) {
   EXPECT_NEAR(bench.tokens_per_second, 12e3 / bench.batch_ms, 1e-6 * bench.tokens_per_second);
 }
 
+// Narrower weights are fewer bytes to read; keys and values, and the operations, stay the same.
+TEST(BenchDecode, CountsTheBytesOfTheType) {
+  DecodeBenchOptions options = small("transformer-tiny");
+  const auto measured = [&](const char* type) {
+    options.type = type;
+    return bench_translate(options);
+  };
+  const auto bytes = [](const DecodeBench& bench) { return bench.gbs * bench.batch_ms * 1e6; };
+  const DecodeBench f32 = measured("f32"), f16 = measured("f16"), int8 = measured("int8"),
+                    int4 = measured("int4");
+  EXPECT_NEAR(bytes(f16) / bytes(f32), 0.5, 0.05);
+  EXPECT_NEAR(bytes(int8) / bytes(f32), 0.26, 0.05);
+  EXPECT_NEAR(bytes(int4) / bytes(f32), 0.15, 0.05);
+  EXPECT_NEAR(int4.gflops * int4.batch_ms, f32.gflops * f32.batch_ms, 1e-6);
+}
+
 TEST(BenchDecode, RefusesWhatItCannotMeasure) {
   EXPECT_THROW(bench_translate(small("gpt2")), Error);
   EXPECT_THROW(bench_generate(small("transformer-tiny")), Error);
   EXPECT_THROW(bench_generate(small("bert-tiny")), Error);
   DecodeBenchOptions options = small("nanogpt-cpu");
-  options.type = "int8";
+  options.type = "int3";
   EXPECT_THROW(bench_generate(options), Error);
   options.type = "f32", options.length = 62;  // 64 positions, and three more tokens are run
   EXPECT_THROW(bench_generate(options), Error);

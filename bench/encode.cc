@@ -42,10 +42,9 @@ double batch_flops(const ModelConfig& config, const EncodeBenchOptions& options)
 }  // namespace
 
 EncodeBench bench_encode(const EncodeBenchOptions& options) {
-  bench::check_type(options.type);
   const ModelConfig config = bench::preset_config(options.preset, options.length);
   ThreadPool pool(options.threads);
-  const Network network(config, options.seed);
+  const Network network = bench::preset_network(config, options.seed, options.type, pool);
   const Transformer& transformer = network.transformer();
   const PackedBatch packed = random_batch(config, options);
   const Batch batch = packed.batch();

@@ -5,8 +5,8 @@
 #include "base/check.h"
 #include "heed/error.h"
 #include "kernels/instruction_set.h"
-#include "model/parameters.h"
 #include "model/presets.h"
+#include "model/quantize.h"
 
 namespace heed::bench {
 
@@ -22,10 +22,22 @@ ModelConfig preset_config(const std::string& name, int64_t length) {
   return config;
 }
 
-void check_type(const std::string& type) {
-  if (type == "f32") return;
-  throw Error(ErrorCode::unsupported, "weights of type '" + type + "' cannot be measured",
-              "--type f32 is the one that there is");
+Network preset_network(const ModelConfig& config, uint64_t seed, const std::string& type,
+                       ThreadPool& pool) {
+  // An unknown type is an error before all the numbers are drawn.
+  const WeightType weight_type = type == "f32" ? WeightType::f32 : weight_type_from_name(type);
+  Network network(config, seed);
+  if (weight_type == WeightType::f32) return network;
+  const NameFilter none("");
+  return quantize(network, {weight_type, none, pool}).network;
+}
+
+double weight_bytes(const std::string& type, const ParameterSpec& spec) {
+  if (type == "f32" || !can_be_packed(spec)) {
+    return static_cast<double>(spec.size()) * sizeof(float);
+  }
+  return static_cast<double>(
+      kernels::packed_bytes(weight_type_from_name(type), spec.rows, spec.cols));
 }
 
 std::vector<int32_t> random_ids(Random& random, int64_t count, int64_t vocabulary) {

@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "base/thread_pool.h"
 #include "heed/bench.h"
-#include "model/config.h"
+#include "model/network.h"
 
 namespace heed::bench {
 
@@ -16,8 +16,11 @@ namespace heed::bench {
 // invalid_argument for a length that its table of positions does not have.
 ModelConfig preset_config(const std::string& name, int64_t length);
 
-// Throws unsupported for a type of weights that there is not.
-void check_type(const std::string& type);
+// Random weights of a type: f32, f16, int8 or int4. Throws invalid_argument for others.
+Network preset_network(const ModelConfig& config, uint64_t seed, const std::string& type,
+                       ThreadPool& pool);
+// What a matrix [rows, cols] of that type takes.
+double weight_bytes(const std::string& type, const ParameterSpec& spec);
 
 std::vector<int32_t> random_ids(Random& random, int64_t count, int64_t vocabulary);
 

@@ -12,7 +12,7 @@ void add_preset_flags(CLI::App& command, std::string& preset, double& seconds) {
 }
 
 void add_type_flag(CLI::App& command, std::string& type) {
-  add_text(command, "--type", type, "TYPE", "of the weights");
+  add_text(command, "--type", type, "TYPE", "of the weights: f32, f16, int8 or int4");
 }
 
 void require_preset(const std::string& preset, const std::string& topic,
