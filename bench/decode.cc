@@ -222,7 +222,7 @@ Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
                  DecodeBench& result) {
   ThreadPool pool(options.threads);  // of the limits: the engine has its own
   Engine engine(Model(std::make_shared<const Network>(
-                          bench::preset_network(config, options.seed, options.type, pool)),
+                          bench::preset_network(config, options.seed, options.type)),
                       nullptr),
                 {.threads = options.threads});
   bench::describe_run(config, pool, result);

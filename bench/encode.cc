@@ -44,7 +44,7 @@ double batch_flops(const ModelConfig& config, const EncodeBenchOptions& options)
 EncodeBench bench_encode(const EncodeBenchOptions& options) {
   const ModelConfig config = bench::preset_config(options.preset, options.length);
   ThreadPool pool(options.threads);
-  const Network network = bench::preset_network(config, options.seed, options.type, pool);
+  const Network network = bench::preset_network(config, options.seed, options.type);
   const Transformer& transformer = network.transformer();
   const PackedBatch packed = random_batch(config, options);
   const Batch batch = packed.batch();

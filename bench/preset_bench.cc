@@ -22,22 +22,24 @@ ModelConfig preset_config(const std::string& name, int64_t length) {
   return config;
 }
 
-Network preset_network(const ModelConfig& config, uint64_t seed, const std::string& type,
-                       ThreadPool& pool) {
-  // An unknown type is an error before all the numbers are drawn.
-  const WeightType weight_type = type == "f32" ? WeightType::f32 : weight_type_from_name(type);
-  Network network(config, seed);
-  if (weight_type == WeightType::f32) return network;
-  const NameFilter none("");
-  return quantize(network, {weight_type, none, pool}).network;
+namespace {
+
+WeightType type_of(const std::string& name) {
+  return name == "f32" ? WeightType::f32 : weight_type_from_name(name);
+}
+
+}  // namespace
+
+Network preset_network(const ModelConfig& config, uint64_t seed, const std::string& type) {
+  // Never all of it as plain floats: the peak of memory counts too.
+  Parameters parameters(config, packed_types(config, type_of(type)));
+  parameters.initialise(seed);
+  return Network(hf_equivalent(config), std::move(parameters));
 }
 
 double weight_bytes(const std::string& type, const ParameterSpec& spec) {
-  if (type == "f32" || !can_be_packed(spec)) {
-    return static_cast<double>(spec.size()) * sizeof(float);
-  }
-  return static_cast<double>(
-      kernels::packed_bytes(weight_type_from_name(type), spec.rows, spec.cols));
+  if (!can_be_packed(spec)) return static_cast<double>(spec.size()) * sizeof(float);
+  return static_cast<double>(kernels::packed_bytes(type_of(type), spec.rows, spec.cols));
 }
 
 std::vector<int32_t> random_ids(Random& random, int64_t count, int64_t vocabulary) {

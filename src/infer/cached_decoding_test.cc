@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "base/philox.h"
@@ -39,8 +40,10 @@ ModelConfig tiny(Family family) {
 // A model, a cache for it, and both ways to get at logits.
 class Decoder {
  public:
-  explicit Decoder(const ModelConfig& config, int threads = 1, WeightType type = WeightType::f32)
-      : model_(network(config, type)),
+  // Plain floats, or packed weights of a type.
+  explicit Decoder(const ModelConfig& config, int threads = 1,
+                   std::optional<WeightType> packed = std::nullopt)
+      : model_(network(config, packed)),
         pool_(threads),
         arena_(64 << 20),
         cache(transformer().kv_layout(), {.memory_bytes = 8 << 20}),
@@ -97,12 +100,12 @@ class Decoder {
   }
 
  private:
-  static Network network(const ModelConfig& config, WeightType type) {
+  static Network network(const ModelConfig& config, std::optional<WeightType> packed) {
     Network floats(config, /*seed=*/7);
-    if (type == WeightType::f32) return floats;
+    if (!packed) return floats;
     ThreadPool pool(1);
     const NameFilter none("");
-    return quantize(floats, {type, none, pool}).network;
+    return quantize(floats, {*packed, none, pool}).network;
   }
 
   Rows logits(Ctx& ctx, Var hidden) const {
@@ -306,10 +309,10 @@ TEST(CachedDecoding, TheNumberOfThreadsChangesNothing) {
   }
 }
 
-// Weights of fewer bits keep all of it: one row, a few and many go through different kernels.
-class QuantizedDecodingTest : public testing::TestWithParam<WeightType> {};
+// Packed weights keep all of it: one row, a few and many go through different kernels.
+class PackedDecodingTest : public testing::TestWithParam<WeightType> {};
 
-TEST_P(QuantizedDecodingTest, ChunksBatchesAndThreadsChangeNoBit) {
+TEST_P(PackedDecodingTest, ChunksBatchesAndThreadsChangeNoBit) {
   for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
     const Tokens source = random_tokens(19, 1);
     const std::vector<Tokens> texts{random_tokens(45, 2), random_tokens(12, 3),
@@ -348,8 +351,18 @@ TEST_P(QuantizedDecodingTest, ChunksBatchesAndThreadsChangeNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QuantizedDecodingTest,
-                         testing::Values(WeightType::f16, WeightType::int8, WeightType::int4),
+TEST(CachedDecoding, PackingFloatsChangesNoBit) {
+  for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
+    const Tokens source = random_tokens(19, 1), text = random_tokens(12, 3);
+    Decoder plain(tiny(family)), packed(tiny(family), 1, WeightType::f32);
+    const Rows expected = plain.recompute(text, source), found = packed.recompute(text, source);
+    for (size_t r = 0; r < text.size(); ++r) ASSERT_TRUE(same_bits(found[r], expected[r])) << r;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PackedDecodingTest,
+                         testing::Values(WeightType::f32, WeightType::f16, WeightType::int8,
+                                         WeightType::int4),
                          [](const auto& test) { return weight_type_name(test.param); });
 
 // A batch that does not go on where the cache ends is our mistake, and is said.

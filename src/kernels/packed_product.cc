@@ -1,6 +1,7 @@
 #include "kernels/packed_product.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/parts.h"
@@ -21,7 +22,8 @@ namespace heed::kernels {
 // None of these sizes shows in a result.
 
 // Up to this many rows, the weight becomes floats in registers, on its way from memory. For more,
-// a block of it is turned into floats once, in cache, and meets all rows there.
+// a block of it is turned into floats once, in cache, and meets all rows there (of f32, it is used
+// where it lies).
 inline constexpr int64_t kRowsInRegisters = 4;
 // Steps along k that are turned into floats at a time; whole groups of int4.
 inline constexpr int64_t kFloatDepth = 384;
@@ -43,11 +45,26 @@ struct PanelPart {
   const std::byte* numbers;  // the panel's
   const std::byte* scales;   // int4
   int64_t width;             // of the panel
-  int64_t col;               // the first column, in the panel
+  int64_t col, end;          // columns, in the panel
   int64_t from, to;
 };
 
 // Calls each(l, columns) for every step, columns being kVectors vectors of floats.
+struct F32Columns {
+  static HWY_INLINE const float* at(const PanelPart& part) {
+    return reinterpret_cast<const float*>(part.numbers) + part.from * part.width + part.col;
+  }
+  template <int kVectors, class Each>
+  static HWY_INLINE void for_each(const PanelPart& part, const Each& each) {
+    const float* HWY_RESTRICT from = at(part);
+    for (int64_t l = part.from; l < part.to; ++l, from += part.width) {
+      Vector columns[kVectors];
+      for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(Floats(), from + v * lanes());
+      each(l, columns);
+    }
+  }
+};
+
 struct F16Columns {
   template <int kVectors, class Each>
   static HWY_INLINE void for_each(const PanelPart& part, const Each& each) {
@@ -153,53 +170,67 @@ HWY_NOINLINE void few_rows_of_panel(const PackedProduct& p, PanelPart part, int6
   constexpr int kPanelVectors = kPanelCols * sizeof(float) / HWY_MAX_BYTES;
   constexpr int kMost = kSums / kRows < kPanelVectors ? kSums / kRows : kPanelVectors;
   constexpr int kWide = kMost >= 6 ? 6 : kMost >= 3 ? 3 : 2;  // a divisor of a panel's vectors
-  for (; part.col + kWide * lanes() <= part.width; part.col += kWide * lanes()) {
+  for (; part.col + kWide * lanes() <= part.end; part.col += kWide * lanes()) {
     few_rows_of_columns<Columns, kRows, kWide>(p, part, first);
   }
-  for (; part.col < part.width; part.col += lanes()) {
+  for (; part.col < part.end; part.col += lanes()) {
     few_rows_of_columns<Columns, kRows, 1>(p, part, first);
   }
 }
 
-PanelPart panel_at(const PackedWeight& w, const PackedLayout& layout, int64_t first) {
-  return {.numbers = w.memory + layout.panel_offset(first),
-          .scales = w.memory + layout.scales_offset() +
-                    first * layout.groups * static_cast<int64_t>(sizeof(uint16_t)),
-          .width = layout.width(first),
-          .col = 0,
-          .from = 0,
-          .to = w.k};
+// Columns are dealt to threads by kPanelUnit of them, so that all get as many; the border between
+// two threads may then be within a panel.
+int64_t units_of(const PackedWeight& w) { return ceil_div(w.n, kPanelUnit); }
+
+// Calls each(part, first) for what lies of each panel in units [begin, end); `first` is the column
+// that the panel begins with.
+template <class Each>
+HWY_INLINE void for_each_panel(const PackedWeight& w, const PackedLayout& layout, int64_t begin,
+                               int64_t end, const Each& each) {
+  const int64_t end_col = std::min(end * kPanelUnit, layout.padded_n);
+  for (int64_t col = begin * kPanelUnit; col < end_col;) {
+    const int64_t first = col / kPanelCols * kPanelCols, width = layout.width(first);
+    const int64_t next = std::min(first + width, end_col);
+    each(PanelPart{.numbers = w.memory + layout.panel_offset(first),
+                   .scales = w.memory + layout.scales_offset() +
+                             first * layout.groups * static_cast<int64_t>(sizeof(uint16_t)),
+                   .width = width,
+                   .col = col - first,
+                   .end = next - first,
+                   .from = 0,
+                   .to = w.k},
+         first);
+    col = next;
+  }
+}
+
+template <class Columns>
+HWY_INLINE void few_rows(const PackedProduct& p, const PanelPart& part, int64_t first) {
+  static_assert(kRowsInRegisters == 4);
+  switch (p.m) {
+    case 1:
+      return few_rows_of_panel<Columns, 1>(p, part, first);
+    case 2:
+      return few_rows_of_panel<Columns, 2>(p, part, first);
+    case 3:
+      return few_rows_of_panel<Columns, 3>(p, part, first);
+    default:
+      return few_rows_of_panel<Columns, 4>(p, part, first);
+  }
 }
 
 template <class Columns>
 void multiply_in_registers(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
-  const int64_t panels = ceil_div(p.w.n, kPanelCols);
-  const int64_t grain = ceil_div(kPackedShareWork, p.w.k * kPanelCols);
-  pool.parallel_for(panels, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i * kPanelCols;
-      const PanelPart part = panel_at(p.w, layout, first);
-      static_assert(kRowsInRegisters == 4);
-      switch (p.m) {
-        case 1:
-          few_rows_of_panel<Columns, 1>(p, part, first);
-          break;
-        case 2:
-          few_rows_of_panel<Columns, 2>(p, part, first);
-          break;
-        case 3:
-          few_rows_of_panel<Columns, 3>(p, part, first);
-          break;
-        default:
-          few_rows_of_panel<Columns, 4>(p, part, first);
-      }
-    }
+  const int64_t grain = ceil_div(kPackedShareWork, p.w.k * kPanelUnit);
+  pool.parallel_for(units_of(p.w), grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for_each_panel(p.w, layout, begin, end, [&](const PanelPart& part, int64_t first) HWY_ATTR {
+      few_rows<Columns>(p, part, first);
+    });
   });
 }
 
 // ---- more rows: floats in cache -----------------------------------------------------------------
 
-// A part of a panel as floats [steps, width], as row_tile-inl.h takes them.
 template <class Columns, int kVectors>
 HWY_NOINLINE void write_floats(const PanelPart& part, float* HWY_RESTRICT to) {
   const Floats d;
@@ -211,32 +242,47 @@ HWY_NOINLINE void write_floats(const PanelPart& part, float* HWY_RESTRICT to) {
                                        });
 }
 
-// Rows [begin, end) of x times the panel that begins with column `first`.
+// A part of a panel as floats, `step` of them from one step along k to the next.
+struct FloatPanel {
+  const float* floats;
+  int64_t step;
+};
+
+// Where they are, or `room` after they have been written there.
 template <class Columns>
-void multiply_in_cache(const PackedProduct& p, const PackedLayout& layout, int64_t first,
-                       int64_t begin, int64_t end, float* floats) {
+HWY_INLINE FloatPanel float_panel(const PanelPart& part, int64_t vectors, float* room) {
+  if constexpr (std::is_same_v<Columns, F32Columns>) {
+    return {F32Columns::at(part), part.width};
+  } else {
+    switch (vectors) {
+      case 1:
+        write_floats<Columns, 1>(part, room);
+        break;
+      case 2:
+        write_floats<Columns, 2>(part, room);
+        break;
+      default:
+        write_floats<Columns, kTileVectors>(part, room);
+    }
+    return {room, vectors * lanes()};
+  }
+}
+
+// Rows [begin, end) of x times a part of the panel that begins with column `first`.
+template <class Columns>
+void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, int64_t begin,
+                       int64_t end, float* room) {
   const int64_t depth = std::min(kFloatDepth, p.w.k);
-  PanelPart part = panel_at(p.w, layout, first);
-  for (; part.col < std::min(part.width, p.w.n - first); part.col += panel_cols()) {
-    const int64_t vectors = std::min<int64_t>(kTileVectors, (part.width - part.col) / lanes());
+  const int64_t end_col = std::min(part.end, p.w.n - first);
+  for (; part.col < end_col; part.col += panel_cols()) {
+    const int64_t cols = std::min(panel_cols(), end_col - part.col);
     for (int64_t from = 0; from < p.w.k; from += depth) {
       part.from = from, part.to = std::min(from + depth, p.w.k);
-      const int64_t cols =
-          std::min(vectors * lanes(), p.w.n - first - part.col);  // that y has room for
-      // The tiles find as many vectors in a step as their columns need.
-      switch (ceil_div(cols, lanes())) {
-        case 1:
-          write_floats<Columns, 1>(part, floats);
-          break;
-        case 2:
-          write_floats<Columns, 2>(part, floats);
-          break;
-        default:
-          write_floats<Columns, kTileVectors>(part, floats);
-      }
+      const FloatPanel panel = float_panel<Columns>(part, ceil_div(cols, lanes()), room);
       multiply_panel({.x = p.x + begin * p.x_row + from,
                       .x_row = p.x_row,
-                      .panel = floats,
+                      .panel = panel.floats,
+                      .panel_step = panel.step,
                       .depth = part.to - from,
                       .y = p.y + begin * p.y_row + first + part.col,
                       .y_row = p.y_row,
@@ -249,17 +295,22 @@ void multiply_in_cache(const PackedProduct& p, const PackedLayout& layout, int64
 
 template <class Columns>
 void multiply_by_floats(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
-  const int64_t panels = ceil_div(p.w.n, kPanelCols), blocks = ceil_div(p.m, kFloatBlockRows);
-  const int64_t items = panels * blocks;
+  const int64_t units = units_of(p.w), blocks = ceil_div(p.m, kFloatBlockRows);
+  const int64_t items = units * blocks;
   const int64_t shares = std::min({static_cast<int64_t>(pool.threads()), items,
                                    ceil_div(p.m * p.w.n * p.w.k, kPackedShareWork)});
   pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
-      float* floats = p.scratch + share * kFloatDepth * kPanelCols;
-      for (int64_t i = items * share / shares; i < items * (share + 1) / shares; ++i) {
-        const int64_t row = i / panels * kFloatBlockRows, first = i % panels * kPanelCols;
-        multiply_in_cache<Columns>(p, layout, first, row, std::min(row + kFloatBlockRows, p.m),
-                                   floats);
+      float* room = p.scratch + share * kFloatDepth * kPanelCols;
+      const int64_t last = items * (share + 1) / shares;
+      for (int64_t i = items * share / shares, next = i; i < last; i = next) {
+        const int64_t block = i / units;
+        next = std::min(last, (block + 1) * units);
+        const int64_t row = block * kFloatBlockRows, row_end = std::min(row + kFloatBlockRows, p.m);
+        for_each_panel(p.w, layout, i - block * units, next - block * units,
+                       [&](const PanelPart& part, int64_t first) HWY_ATTR {
+                         multiply_in_cache<Columns>(p, part, first, row, row_end, room);
+                       });
       }
     }
   });
@@ -275,6 +326,9 @@ void multiply_columns(ThreadPool& pool, const PackedProduct& p) {
   }
 }
 
+void f32_product_kernel(ThreadPool& pool, const PackedProduct& p) {
+  multiply_columns<F32Columns>(pool, p);
+}
 void f16_product_kernel(ThreadPool& pool, const PackedProduct& p) {
   multiply_columns<F16Columns>(pool, p);
 }
@@ -289,6 +343,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
+HWY_EXPORT(f32_product_kernel);
 HWY_EXPORT(f16_product_kernel);
 HWY_EXPORT(int4_product_kernel);
 
@@ -301,21 +356,20 @@ void packed_product(ThreadPool& pool, const PackedProduct& p) {
     return;
   }
   switch (p.w.type) {
+    case WeightType::f32:
+      return HWY_DYNAMIC_DISPATCH(f32_product_kernel)(pool, p);
     case WeightType::f16:
       return HWY_DYNAMIC_DISPATCH(f16_product_kernel)(pool, p);
     case WeightType::int4:
       return HWY_DYNAMIC_DISPATCH(int4_product_kernel)(pool, p);
     case WeightType::int8:
       return int8_product(pool, p);
-    case WeightType::f32:
-      break;
   }
-  HEED_CHECK(false, "packed_product: a weight of floats is not packed");
 }
 
 int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
   if (w.type == WeightType::int8) return int8_product_scratch_floats(m, w.k);
-  if (m <= kRowsInRegisters || w.n == 0 || w.k == 0) return 0;
+  if (w.type == WeightType::f32 || m <= kRowsInRegisters || w.n == 0 || w.k == 0) return 0;
   return kFloatDepth * kPanelCols * threads;
 }
 

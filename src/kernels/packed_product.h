@@ -1,9 +1,9 @@
-// Rows times a weight of fewer bytes (packed_weight.h): what row_product.h is for floats, with the
+// Rows times a packed weight (packed_weight.h): what row_product.h is for plain matrices, with the
 // same promise. A row's result depends on that row and the weight alone: not on how many rows there
 // are, on a row's place among them, on the number of threads, or on the width of a vector.
 //
-// f16 and int4 are row_product() of the floats that the weight stands for (unpack_row), bit for
-// bit.
+// f32, f16 and int4 are row_product() of the floats that the weight stands for (unpack_row), bit
+// for bit.
 //
 // int8 rounds each row of x to 8 bits too, by the row's own largest magnitude, and sums products of
 // integers, exactly:
@@ -35,8 +35,8 @@ struct PackedProduct {
 
 void packed_product(ThreadPool& pool, const PackedProduct& product);
 
-// For f16 and int4 at most 72 KB a thread, and nothing for few rows; for int8 the rows of x as
-// integers. `threads` is that of the pool.
+// Nothing for f32; for f16 and int4 at most 72 KB a thread, and nothing for few rows; for int8 the
+// rows of x as integers. `threads` is that of the pool.
 int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 
 // packed_product() of int8, in a file of its own.

@@ -116,7 +116,7 @@ TEST(PackedProduct, IsWhatItsDefinitionSays) {
   for (const Shape& shape : odd_shapes()) {
     SCOPED_TRACE(shape.text());
     const std::vector<float> x = input(shape);
-    for (const WeightType type : kNarrowTypes) {
+    for (const WeightType type : kWeightTypes) {
       SCOPED_TRACE(static_cast<int>(type));
       const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
       const std::vector<float> integers =
@@ -136,7 +136,7 @@ TEST(PackedProduct, IsWhatItsDefinitionSays) {
 TEST(PackedProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
   const Shape shape{300, 517, 1033};
   const std::vector<float> x = input(shape);
-  for (const WeightType type : kNarrowTypes) {
+  for (const WeightType type : kWeightTypes) {
     SCOPED_TRACE(static_cast<int>(type));
     const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
     for_each_target([&] {
@@ -174,7 +174,7 @@ TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
   const Shape shape{9, 21, 40};
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    for (const WeightType type : kNarrowTypes) {
+    for (const WeightType type : kWeightTypes) {
       const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
       const std::vector<float> x = input(shape);
       std::vector<float> spoilt = x;
@@ -212,7 +212,7 @@ TEST(PackedProduct, ZerosAndAlmostZerosGiveZeros) {
 TEST(PackedProduct, AnEmptySumIsZero) {
   ThreadPool pool(1);
   std::byte nothing{};
-  for (const WeightType type : kNarrowTypes) {
+  for (const WeightType type : kWeightTypes) {
     std::vector<float> y(6, 5.0f);
     packed_product(pool, {.m = 2, .w = {type, 3, 0, &nothing}, .y = y.data(), .y_row = 3});
     EXPECT_EQ(y, std::vector<float>(6, 0.0f));

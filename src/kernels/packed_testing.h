@@ -11,7 +11,8 @@
 
 namespace heed::kernels {
 
-inline constexpr WeightType kNarrowTypes[] = {WeightType::f16, WeightType::int8, WeightType::int4};
+inline constexpr WeightType kWeightTypes[] = {WeightType::f32, WeightType::f16, WeightType::int8,
+                                              WeightType::int4};
 
 // A weight with its memory, rounded from floats [n, k].
 class PackedMatrix {

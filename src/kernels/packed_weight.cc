@@ -97,12 +97,28 @@ Column column_of(const PackedWeight& w, const PackedLayout& layout, int64_t row)
           .scale_step_bytes = width * static_cast<int64_t>(sizeof(uint16_t))};
 }
 
+// Numbers that lie side by side, k of them, to a column, and back.
+template <size_t kBytes>
+void to_column(const std::byte* numbers, int64_t k, const Column& column) {
+  for (int64_t l = 0; l < k; ++l) {
+    std::memcpy(column.numbers + l * column.step_bytes, numbers + l * kBytes, kBytes);
+  }
+}
+template <size_t kBytes>
+void from_column(const Column& column, int64_t k, std::byte* numbers) {
+  for (int64_t l = 0; l < k; ++l) {
+    std::memcpy(numbers + l * kBytes, column.numbers + l * column.step_bytes, kBytes);
+  }
+}
+
 void pack_row(const PackedWeight& to, const PackedLayout& layout, int64_t row,
               const std::byte* numbers, const float* scales) {
   const Column column = column_of(to, layout, row);
   const auto at = [&](int64_t step) { return column.numbers + step * column.step_bytes; };
-  if (to.type == WeightType::f16) {
-    for (int64_t l = 0; l < to.k; ++l) std::memcpy(at(l), numbers + 2 * l, 2);
+  if (to.type == WeightType::f32) {
+    to_column<sizeof(float)>(numbers, to.k, column);
+  } else if (to.type == WeightType::f16) {
+    to_column<sizeof(uint16_t)>(numbers, to.k, column);
   } else if (to.type == WeightType::int8) {
     for (int64_t l = 0; l < to.k; ++l) {
       const int q = static_cast<int8_t>(numbers[l]);
@@ -128,6 +144,9 @@ void pack_row(const PackedWeight& to, const PackedLayout& layout, int64_t row,
 PackedLayout::PackedLayout(WeightType type, int64_t n, int64_t k)
     : padded_n(ceil_div(n, kPanelUnit) * kPanelUnit) {
   switch (type) {
+    case WeightType::f32:
+      steps = k, column_bytes = sizeof(float);
+      return;
     case WeightType::f16:
       steps = k, column_bytes = sizeof(uint16_t);
       return;
@@ -137,11 +156,7 @@ PackedLayout::PackedLayout(WeightType type, int64_t n, int64_t k)
     case WeightType::int4:
       groups = ceil_div(k, kInt4Group);
       steps = groups * (kInt4Group / 8), column_bytes = 4;
-      return;
-    case WeightType::f32:
-      break;
   }
-  HEED_CHECK(false, "packed weights are f16, int8 or int4");
 }
 
 int64_t packed_bytes(WeightType type, int64_t n, int64_t k) {
@@ -177,12 +192,13 @@ void narrow_rows(WeightType type, const FloatRows& from, std::byte* numbers, flo
   for (int64_t r = 0; r < from.rows; ++r) {
     const float* w = from.values + r * from.k;
     std::byte* to = numbers + r * row_bytes;
-    if (type == WeightType::f16) {
+    if (type == WeightType::f32) {
+      std::memcpy(to, w, static_cast<size_t>(row_bytes));
+    } else if (type == WeightType::f16) {
       f32_to_f16(w, reinterpret_cast<uint16_t*>(to), from.k);
     } else if (type == WeightType::int8) {
       narrow_int8(w, from.k, reinterpret_cast<int8_t*>(to), scales + r * row_scales);
     } else {
-      HEED_CHECK(type == WeightType::int4, "narrow_rows: not a narrow type");
       narrow_int4(w, from.k, reinterpret_cast<uint8_t*>(to), scales + r * row_scales);
     }
   }
@@ -190,7 +206,9 @@ void narrow_rows(WeightType type, const FloatRows& from, std::byte* numbers, flo
 
 void widen_row(WeightType type, const std::byte* numbers, const float* scales, int64_t k,
                float* out) {
-  if (type == WeightType::f16) {
+  if (type == WeightType::f32) {
+    std::memcpy(out, numbers, static_cast<size_t>(k) * sizeof(float));
+  } else if (type == WeightType::f16) {
     constexpr int64_t kPiece = 64;
     uint16_t bits[kPiece];  // a file has them at any address
     for (int64_t l = 0; l < k; l += kPiece) {
@@ -203,7 +221,6 @@ void widen_row(WeightType type, const std::byte* numbers, const float* scales, i
       out[l] = scales[0] * static_cast<float>(static_cast<int8_t>(numbers[l]));
     }
   } else {
-    HEED_CHECK(type == WeightType::int4, "widen_row: not a narrow type");
     for (int64_t l = 0; l < k; ++l) {
       const int q = static_cast<int>(static_cast<unsigned>(numbers[l / 2]) >> 4 * (l % 2) & 15u);
       out[l] = scales[l / kInt4Group] * static_cast<float>(q - kInt4Offset);
@@ -228,8 +245,10 @@ void unpack_narrow_row(const PackedWeight& from, int64_t row, std::byte* numbers
   const PackedLayout layout(from.type, from.n, from.k);
   const Column column = column_of(from, layout, row);
   const auto at = [&](int64_t step) { return column.numbers + step * column.step_bytes; };
-  if (from.type == WeightType::f16) {
-    for (int64_t l = 0; l < from.k; ++l) std::memcpy(numbers + 2 * l, at(l), 2);
+  if (from.type == WeightType::f32) {
+    from_column<sizeof(float)>(column, from.k, numbers);
+  } else if (from.type == WeightType::f16) {
+    from_column<sizeof(uint16_t)>(column, from.k, numbers);
   } else if (from.type == WeightType::int8) {
     for (int64_t l = 0; l < from.k; ++l) {
       const int q = static_cast<int>(at(l / 4)[l % 4]) - kInt8Offset;
@@ -256,7 +275,9 @@ void unpack_row(const PackedWeight& from, int64_t row, float* out) {
   const PackedLayout layout(from.type, from.n, from.k);
   const Column column = column_of(from, layout, row);
   const auto at = [&](int64_t step) { return column.numbers + step * column.step_bytes; };
-  if (from.type == WeightType::f16) {
+  if (from.type == WeightType::f32) {
+    from_column<sizeof(float)>(column, from.k, reinterpret_cast<std::byte*>(out));
+  } else if (from.type == WeightType::f16) {
     constexpr int64_t kPiece = 64;
     uint16_t bits[kPiece];
     for (int64_t l = 0; l < from.k; l += kPiece) {

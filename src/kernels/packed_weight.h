@@ -1,4 +1,4 @@
-// Weights in fewer bytes, laid out for products with rows: f16, int8, int4.
+// Weights laid out for products with rows, most of them in fewer bytes: f32, f16, int8, int4.
 //
 //   PackedWeight w{WeightType::int8, out, in, memory};   // packed_bytes() of it, zeroed, aligned
 //   narrow_rows(w.type, {rows, 48, in}, numbers, scales);  // rounds
@@ -7,14 +7,15 @@
 //
 // What the types mean, for a row (an output) of W [out, in]:
 //
-//   f16   the number itself
+//   f32   the number itself
+//   f16   the number itself, rounded
 //   int8  q · scale, q in -127 … 127, one scale a row
 //   int4  q · scale, q in -8 … 7, one scale for each kInt4Group inputs; scales are f16 numbers, so
 //         that q · scale is a float exactly
 //
-// "Narrow rows" are the form of files: row after row, f16 bits, int8, or two int4 in a byte (q + 8,
-// the lower half first), and the scales apart. "Packed" is the form in memory: columns of the
-// product side by side in panels, so that one vector of sums needs one load a step.
+// "Narrow rows" are the form of files: row after row, f32, f16 bits, int8, or two int4 in a byte
+// (q + 8, the lower half first), and the scales apart. "Packed" is the form in memory: columns of
+// the product side by side in panels, so that one vector of sums needs one load a step.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@
 
 namespace heed::kernels {
 
-enum class WeightType { f32, f16, int8, int4 };  // f32: not packed at all
+enum class WeightType { f32, f16, int8, int4 };
 
 inline constexpr int64_t kInt4Group = 32;
 // Outputs side by side in a panel: a whole number of vectors' and register tiles' widths on every
@@ -44,7 +45,7 @@ int64_t packed_bytes(WeightType type, int64_t n, int64_t k);
 // ---- narrow rows: what files hold ---------------------------------------------------------------
 
 int64_t narrow_row_bytes(WeightType type, int64_t k);
-int64_t narrow_row_scales(WeightType type, int64_t k);  // 0 for f16
+int64_t narrow_row_scales(WeightType type, int64_t k);  // 0 for f32 and f16
 
 struct FloatRows {
   const float* values = nullptr;  // [rows, k]
@@ -64,12 +65,13 @@ void pack_rows(const PackedWeight& to, int64_t first, int64_t rows, const std::b
                const float* scales);
 // And back.
 void unpack_narrow_row(const PackedWeight& from, int64_t row, std::byte* numbers, float* scales);
-// The floats that a product works with: q · scale, or the f16.  out [k]
+// The floats that a product works with: q · scale, or the number.  out [k]
 void unpack_row(const PackedWeight& from, int64_t row, float* out);
 
 // ---- the layout, for the kernels ----------------------------------------------------------------
 //
 // A panel of `width` columns holds, step after step along k (units of step_inputs inputs):
+//   f32   [k][width] f32
 //   f16   [k][width] f16
 //   int8  [k / 4][width] words of four bytes, q + 128
 //   int4  [k / 8][width] words of eight halves of a byte, q + 8; k in whole groups

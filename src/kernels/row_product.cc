@@ -164,13 +164,15 @@ void multiply_block(const RowProduct& p, const Block& b, const float* packed, in
                     int64_t end) {
   for (int64_t i = begin; i < end; i += kBlockRows) {
     for (int64_t col = b.first; col < b.last; col += panel_cols()) {
+      const int64_t cols = std::min(panel_cols(), b.last - col);
       multiply_panel({.x = p.x + i * p.x_row + b.from,
                       .x_row = p.x_row,
                       .panel = packed + (col - b.first) * b.depth(),
+                      .panel_step = ceil_div(cols, lanes()) * lanes(),
                       .depth = b.depth(),
                       .y = p.y + i * p.y_row + col,
                       .y_row = p.y_row,
-                      .cols = std::min(panel_cols(), b.last - col),
+                      .cols = cols,
                       .continues = b.from > 0},
                      std::min(kBlockRows, end - i));
     }

@@ -44,7 +44,8 @@ HWY_INLINE int64_t panel_cols() { return kTileVectors * lanes(); }
 struct Tile {
   const float* x;  // [rows, depth]
   int64_t x_row;
-  const float* panel;  // [depth, vectors · lanes]
+  const float* panel;  // [depth, vectors · lanes], its steps panel_step floats apart
+  int64_t panel_step;
   int64_t depth;
   float* y;
   int64_t y_row;
@@ -56,7 +57,7 @@ struct Tile {
 template <int kRows, int kVectors, bool kPart>
 HWY_INLINE void multiply_tile(const Tile& t) {
   const Floats d;
-  const int64_t step = kVectors * lanes();
+  const int64_t step = t.panel_step;
   const size_t tail = static_cast<size_t>(t.cols - (kVectors - 1) * lanes());
   Vector sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {

@@ -349,9 +349,10 @@ void each_rows(const TensorView& tensor, int64_t rows, const TensorFile& file, c
   }
 }
 
-// A matrix of f16 numbers that stays one. Conversion to float and back changes nothing.
-void load_f16(const Match& match, const ModelConfig& c, const TensorFile& file,
-              const PackedWeight& to, const std::string& where) {
+// A matrix of floats that is packed, as f32 or f16; what is f16 in the file goes there and back
+// unchanged.
+void load_packed_floats(const Match& match, const ModelConfig& c, const TensorFile& file,
+                        const PackedWeight& to, const std::string& where) {
   const HfTensorRule& rule = *match.rule;
   std::vector<std::byte> narrow;
   const auto pack = [&](int64_t first, int64_t rows, const float* values) {
@@ -376,7 +377,8 @@ void load_f16(const Match& match, const ModelConfig& c, const TensorFile& file,
         [&](const std::byte* bytes, int64_t first, int64_t rows) {
           const auto size = static_cast<size_t>(rows * to.k);
           floats.resize(size);
-          copy_as_f32({part.name, part.dtype, {rows, to.k}, {bytes, 2 * size}}, floats.data());
+          const size_t part_bytes = size * element_bytes(part.dtype);
+          copy_as_f32({part.name, part.dtype, {rows, to.k}, {bytes, part_bytes}}, floats.data());
           if (is_rearranged) {
             ordered.resize(size);
             for (size_t e = 0; e < size; ++e) {
@@ -416,8 +418,8 @@ void load(const Match& match, const ModelConfig& c, const TensorFile& file, Para
           const std::string& where) {
   const HfTensorRule& rule = *match.rule;
   if (rule.layout == HfLayout::sinusoids) return check_sinusoids(match, c, where);
-  const bool stays = parameters.type(rule.heed) != WeightType::f32;
-  if (match.is_quantized() && stays) {
+  const bool is_packed = parameters.is_packed(rule.heed);
+  if (match.is_quantized() && is_packed) {
     each_quantized_rows(
         match, file, where,
         [&](int64_t row, int64_t rows, const std::byte* numbers, const float* scales) {
@@ -436,8 +438,8 @@ void load(const Match& match, const ModelConfig& c, const TensorFile& file, Para
                                values.data() + (row + r) * k);
           }
         });
-  } else if (stays) {
-    load_f16(match, c, file, parameters.packed(rule.heed), where);
+  } else if (is_packed) {
+    load_packed_floats(match, c, file, parameters.packed(rule.heed), where);
   } else {
     load_floats(match, c, file, parameters.values(rule.heed), where);
   }
@@ -453,7 +455,12 @@ class Collector {
   // A packed weight, as what it is.
   void add_packed(const HfTensorRule& rule, const Parameters& parameters) {
     const PackedWeight w = parameters.packed(rule.heed);
-    if (w.type == WeightType::f16) return add(rule, parameters.floats(rule.heed), DType::f16);
+    if (w.type == WeightType::f32 || w.type == WeightType::f16) {
+      const std::vector<float> floats = parameters.floats(rule.heed);
+      const std::span<float> kept{own(floats.size()), floats.size()};
+      std::ranges::copy(floats, kept.begin());
+      return add(rule, kept, w.type == WeightType::f16 ? DType::f16 : dtype_);
+    }
     int64_t row = 0;
     for (size_t i = 0; i < rule.parts.size(); ++i) {
       const int64_t rows = part_shape(rule, i).rows;
@@ -556,7 +563,7 @@ Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string
                   where + ": the weights are " + hf.quantization + ", which is for inference alone",
                   "use the model that was quantized, or `heed convert` this one to f32 first");
     }
-    if (form == WeightForm::stored && match.type != WeightType::f32) {
+    if (form == WeightForm::stored && can_be_packed(*match.rule)) {
       types[match.rule->heed] = match.type;
     }
   }
@@ -574,7 +581,7 @@ HfTensors hf_tensors(const HfConfig& hf, const Parameters& parameters, DType dty
   for (const HfTensorRule& rule : hf_tensor_rules(hf)) {
     if (rule.layout == HfLayout::sinusoids) {
       collector.add_table(rule);
-    } else if (parameters.type(rule.heed) != WeightType::f32) {
+    } else if (parameters.is_packed(rule.heed)) {
       collector.add_packed(rule, parameters);
     } else {
       collector.add(rule, parameters.values(rule.heed));

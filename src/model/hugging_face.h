@@ -43,11 +43,12 @@ HfConfig hf_equivalent(const ModelConfig& config);
 // The text of config.json; `dtype` is that of the tensors beside it, of those that are floats.
 std::string hf_write_config(const HfConfig& hf, DType dtype = DType::f32);
 
-// What becomes of tensors that are not f32.
+// What becomes of the tensors in a file.
 enum class WeightForm {
-  trainable,  // floats; quantized ones are an error
-  floats,     // floats, also of quantized ones
-  stored,     // f16, int8 and int4 stay what they are, where the weight can be packed
+  trainable,  // plain floats; quantized ones are an error
+  floats,     // plain floats, also of quantized ones
+  // For inference: matrices are packed; f16, int8 and int4 stay what they are, others become f32.
+  stored,
 };
 
 // Every missing, extra and misshapen tensor is reported in one error, before anything is allocated.

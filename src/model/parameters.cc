@@ -225,6 +225,14 @@ bool can_be_packed(const ParameterSpec& spec) {
   return spec.rows > 1 && (spec.name.ends_with(".weight") || spec.name.ends_with(".tokens"));
 }
 
+WeightTypes packed_types(const ModelConfig& config, WeightType type) {
+  WeightTypes types;
+  for (const ParameterSpec& spec : declare(config)) {
+    if (can_be_packed(spec)) types[spec.name] = type;
+  }
+  return types;
+}
+
 std::vector<ParameterSpec> declare(const ModelConfig& config) { return Declaration(config).list(); }
 
 int64_t parameter_count(const ModelConfig& config) {
@@ -253,13 +261,13 @@ Parameters::Parameters(const ModelConfig& config, Storage storage, const WeightT
   for (size_t i = 0; i < specs_.size(); ++i) {
     offsets_.push_back(at);
     const auto found = types.find(specs_[i].name);
-    if (found != types.end() && found->second != WeightType::f32) {
+    if (found != types.end()) {
       HEED_CHECK(can_be_packed(specs_[i]), "not to be packed: " + specs_[i].name);
       packed_[i] = {found->second, specs_[i].rows, specs_[i].cols};
       packed_total += packed_size(packed_[i]);
-    }
-    if (packed_[i].type == WeightType::f32)
+    } else {
       at += (specs_[i].size() + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
+    }
     const bool fresh = by_name_.emplace(specs_[i].name, i).second;
     HEED_CHECK(fresh, "declared twice: " + specs_[i].name);
   }
@@ -267,49 +275,79 @@ Parameters::Parameters(const ModelConfig& config, Storage storage, const WeightT
   if (packed_total == 0) return;
   packed_memory_.emplace(packed_total);
   for (PackedWeight& w : packed_) {
-    if (w.type == WeightType::f32) continue;
-    w.memory = packed_memory_->allocate<std::byte>(packed_size(w));
-    std::fill_n(w.memory, packed_size(w), std::byte{0});
+    // Zero, as it comes from the system.
+    if (w.n > 0) w.memory = packed_memory_->allocate<std::byte>(packed_size(w));
   }
 }
+
+namespace {
+
+// Gives a weight's first numbers, in order, to write(numbers): some rows at a time.
+template <class Write>
+void each_initial_rows(const ParameterSpec& spec, uint64_t seed, const Write& write) {
+  constexpr int64_t kPieceFloats = 1 << 18;
+  // A stream of its own: a weight's start does not depend on which others there are before it.
+  Random random({.seed = seed, .site = stream_of(spec.name)});
+  const std::vector<int64_t> whole{spec.rows};
+  const int64_t piece = std::max<int64_t>(kPieceFloats / std::max<int64_t>(spec.cols, 1), 1);
+  std::vector<float> values;
+  int64_t row = 0;
+  size_t part = 0;
+  for (const int64_t rows : spec.parts.empty() ? whole : spec.parts) {
+    const float deviation = spec.deviations.empty() ? spec.deviation : spec.deviations[part++];
+    const float bound = deviation * std::sqrt(6.0f / static_cast<float>(rows + spec.cols));
+    for (const int64_t end = row + rows; row < end;) {
+      const int64_t count = std::min(piece, end - row);
+      values.resize(static_cast<size_t>(count * spec.cols));
+      for (float& value : values) {
+        switch (spec.init) {
+          case Init::zeros:
+            value = 0;
+            break;
+          case Init::ones:
+            value = 1;
+            break;
+          case Init::normal:
+            value = deviation * random.normal();
+            break;
+          case Init::xavier_uniform:
+            value = bound * (2 * random.uniform() - 1);
+            break;
+        }
+      }
+      write(row, count, values);
+      row += count;
+    }
+  }
+}
+
+void narrow_and_pack(const PackedWeight& to, int64_t first, const kernels::FloatRows& rows) {
+  std::vector<std::byte> numbers(
+      static_cast<size_t>(rows.rows * kernels::narrow_row_bytes(to.type, rows.k)));
+  std::vector<float> scales(
+      static_cast<size_t>(rows.rows * kernels::narrow_row_scales(to.type, rows.k)));
+  kernels::narrow_rows(to.type, rows, numbers.data(), scales.data());
+  kernels::pack_rows(to, first, rows.rows, numbers.data(), scales.data());
+}
+
+}  // namespace
 
 void Parameters::initialise(uint64_t seed) {
   for (size_t i = 0; i < specs_.size(); ++i) {
     const ParameterSpec& spec = specs_[i];
-    HEED_CHECK(!packed_[i], "initialise: " + spec.name + " is packed");
-    float* values = values_.data() + offsets_[i];
-    // A stream of its own: a weight's start does not depend on which others there are before it.
-    Random random({.seed = seed, .site = stream_of(spec.name)});
-    const std::vector<int64_t> whole{spec.rows};
-    int64_t row = 0;
-    size_t part = 0;
-    for (const int64_t rows : spec.parts.empty() ? whole : spec.parts) {
-      const float deviation = spec.deviations.empty() ? spec.deviation : spec.deviations[part++];
-      const float bound = deviation * std::sqrt(6.0f / static_cast<float>(rows + spec.cols));
-      for (int64_t k = row * spec.cols; k < (row + rows) * spec.cols; ++k) {
-        switch (spec.init) {
-          case Init::zeros:
-            values[k] = 0;
-            break;
-          case Init::ones:
-            values[k] = 1;
-            break;
-          case Init::normal:
-            values[k] = deviation * random.normal();
-            break;
-          case Init::xavier_uniform:
-            values[k] = bound * (2 * random.uniform() - 1);
-            break;
-        }
+    each_initial_rows(spec, seed, [&](int64_t row, int64_t rows, const std::vector<float>& values) {
+      if (packed_[i]) {
+        narrow_and_pack(packed_[i], row, {values.data(), rows, spec.cols});
+      } else {
+        std::copy(values.begin(), values.end(), values_.data() + offsets_[i] + row * spec.cols);
       }
-      row += rows;
-    }
+    });
   }
 }
 
 void Parameters::add_gradients() {
   if (is_packed()) {
-    throw Error(ErrorCode::unsupported, "weights of fewer bits cannot be trained",
+    throw Error(ErrorCode::unsupported, "packed weights cannot be trained",
                 "train the model that was quantized, and quantize it again");
   }
   gradients_.assign(values_.size(), 0.0f);
@@ -345,6 +383,10 @@ Weight Parameters::weight(std::string_view name) const {
 }
 
 WeightType Parameters::type(std::string_view name) const { return packed_[index(name)].type; }
+
+bool Parameters::is_packed(std::string_view name) const {
+  return static_cast<bool>(packed_[index(name)]);
+}
 
 PackedWeight Parameters::packed(std::string_view name) const {
   const PackedWeight& w = packed_[index(name)];

@@ -43,19 +43,21 @@ std::vector<ParameterSpec> declare(const ModelConfig& config);
 using kernels::PackedWeight;
 using kernels::WeightType;
 
-// Whether a weight may be held in fewer bytes: the matrices of linear layers and the tables of
-// tokens, which are almost all of a model.
+// Whether a weight may be packed (kernels/packed_weight.h): the matrices of linear layers and the
+// tables of tokens, which are almost all of a model.
 bool can_be_packed(const ParameterSpec& spec);
 
-// The type of each weight that is not f32.
+// The type of each weight that is to be packed; the others are plain floats.
 using WeightTypes = std::map<std::string, WeightType, std::less<>>;
+// All that can be, of one type.
+WeightTypes packed_types(const ModelConfig& config, WeightType type);
 int64_t parameter_count(const ModelConfig& config);
 
 class Parameters {
  public:
   // Values only; training adds gradients.
   explicit Parameters(const ModelConfig& config);
-  // The same, with some matrices in fewer bytes, all zero: for inference alone.
+  // The same, with some matrices packed, all zero: for inference alone.
   Parameters(const ModelConfig& config, const WeightTypes& types);
   // Names and shapes without numbers, gradients included: enough for a measuring run of a model of
   // any size, and for nothing else.
@@ -77,13 +79,13 @@ class Parameters {
   Weight weight(std::string_view name) const;
   WeightType type(std::string_view name) const;
   bool is_packed() const { return packed_memory_.has_value(); }  // any of them
-  // A matrix that is held in fewer bytes.
+  bool is_packed(std::string_view name) const;
   PackedWeight packed(std::string_view name) const;
   // The numbers of any weight, which for a packed one are made here.
   std::vector<float> floats(std::string_view name) const;
   int64_t bytes() const;  // of all weights, without gradients
 
-  // Those of weights that are f32.
+  // Those of weights that are not packed.
   std::span<float> values(std::string_view name);
   std::span<const float> values(std::string_view name) const;
   std::span<const float> gradient(std::string_view name) const;
@@ -103,7 +105,7 @@ class Parameters {
   std::vector<int64_t> offsets_;  // of each spec in the buffers
   std::map<std::string, size_t, std::less<>> by_name_;
   std::vector<float> values_, gradients_;
-  std::vector<PackedWeight> packed_;  // one for each spec; empty ones for f32
+  std::vector<PackedWeight> packed_;  // one for each spec; empty ones for plain floats
   std::optional<Arena> packed_memory_;
   mutable std::vector<WeightGradient> slots_;
 };

@@ -56,7 +56,8 @@ double pack_matrix(ThreadPool& pool, std::span<const float> values, const Packed
 // f16 ends at 65504: what is beyond would become infinite.
 void check_range(std::span<const float> values, WeightType type, const std::string& name) {
   constexpr float kLargestF16 = 65504;
-  const float largest = type == WeightType::int8 ? std::numeric_limits<float>::max() : kLargestF16;
+  const bool as_floats = type == WeightType::f32 || type == WeightType::int8;
+  const float largest = as_floats ? std::numeric_limits<float>::max() : kLargestF16;
   if (std::all_of(values.begin(), values.end(), [&](float x) { return std::abs(x) <= largest; })) {
     return;
   }
@@ -109,7 +110,7 @@ bool NameFilter::matches(const std::string& name) const {
 
 Quantized quantize(const Network& from, const QuantizeRules& rules) {
   const Parameters& old = from.parameters();
-  HEED_CHECK(!old.is_packed(), "quantize: the network is quantized already");
+  HEED_CHECK(!old.is_packed(), "quantize: the network is packed already");
   WeightTypes types;
   bool any = false;
   for (const ParameterSpec& spec : old.specs()) {
@@ -127,7 +128,7 @@ Quantized quantize(const Network& from, const QuantizeRules& rules) {
   for (const ParameterSpec& spec : old.specs()) {
     const std::span<const float> values = old.values(spec.name);
     const WeightType type = parameters.type(spec.name);
-    if (type == WeightType::f32) {
+    if (!parameters.is_packed(spec.name)) {
       std::ranges::copy(values, parameters.values(spec.name).begin());
       continue;
     }
@@ -141,7 +142,8 @@ Quantized quantize(const Network& from, const QuantizeRules& rules) {
                       .relative_error = pack_matrix(rules.pool, values, packed)});
   }
   HfConfig hf = from.hugging_face();
-  hf.quantization = rules.type == WeightType::f16 ? "" : weight_type_name(rules.type);
+  const bool integers = rules.type == WeightType::int8 || rules.type == WeightType::int4;
+  hf.quantization = integers ? weight_type_name(rules.type) : "";
   return {Network(std::move(hf), std::move(parameters)), std::move(layers)};
 }
 

@@ -44,8 +44,8 @@ struct Quantized {
   Network network;
   std::vector<QuantizedLayer> layers;
 };
-// `from` must be of floats. Throws invalid_argument when a weight is not finite or keep_wide
-// leaves nothing to quantize.
+// `from` must be of plain floats; those of type f32 are only packed. Throws invalid_argument when a
+// weight is not finite or keep_wide leaves nothing to quantize.
 Quantized quantize(const Network& from, const QuantizeRules& rules);
 
 }  // namespace heed

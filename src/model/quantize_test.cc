@@ -106,6 +106,17 @@ TEST_P(QuantizedModels, F16HasTheBitsOfItsFloats) {
   EXPECT_EQ(output_of(narrow), output_of(wide));
 }
 
+TEST_P(QuantizedModels, PackedF32HasTheBitsOfPlainFloats) {
+  const Network packed =
+      Network::load(golden(GetParam()), {.dropout = false, .form = WeightForm::stored});
+  const Network plain = Network::load(golden(GetParam()), {.dropout = false});
+  EXPECT_TRUE(packed.parameters().is_packed());
+  EXPECT_EQ(main_type(packed.parameters()), WeightType::f32);
+  EXPECT_EQ(output_of(packed), output_of(plain));
+  packed.save(path("saved"));
+  EXPECT_EQ(output_of(Network::load(path("saved"), {.dropout = false})), output_of(plain));
+}
+
 // int4 too is a product of floats; only int8 rounds its inputs.
 TEST_P(QuantizedModels, FloatsOfIntegersCanBeHad) {
   for (const WeightType type : {WeightType::int8, WeightType::int4}) {
