@@ -24,6 +24,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/highway.h"
+#include "kernels/epilogue-inl.h"
 #include "kernels/vector_loop-inl.h"
 
 #ifndef HEED_KERNELS_INT8_PRODUCT_ONCE_
@@ -291,43 +292,73 @@ HWY_INLINE void int8_tiles(Int8Tile t, int64_t rows) {
   while (rows >= 1) int8_tile<1, kVectors>(t), rows = advance(1);
 }
 
+// All the rows of x as integers.
+struct Int8Rows {
+  const Int8Row* rows;
+  const int32_t* words;
+  int64_t row_words;
+};
+
+// Columns [col, end) of one panel, for rows [row, row + rows).
+struct Int8Part {
+  int64_t row, rows, col, end;
+};
+
+void int8_panel(const PackedProduct& p, const PackedLayout& layout, const Int8Rows& x,
+                const Int8Part& part) {
+  const int64_t first = part.col / kPanelCols * kPanelCols;
+  const auto* w = reinterpret_cast<const int32_t*>(p.w.memory + layout.panel_offset(first));
+  const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
+  const auto tiles = [&](int64_t col, auto vectors) HWY_ATTR {
+    int8_tiles<decltype(vectors)::value>({.x = x.words + part.row * x.row_words,
+                                          .rows = x.rows + part.row,
+                                          .w = w + col - first,
+                                          .width = layout.width(first),
+                                          .steps = layout.steps,
+                                          .scales = scales + col,
+                                          .y = p.y + part.row * p.y_row + col,
+                                          .y_row = p.y_row,
+                                          .cols = p.w.n - col},
+                                         part.rows);
+  };
+  int64_t col = part.col;
+  for (; col + kInt8Vectors * word_lanes() <= part.end; col += kInt8Vectors * word_lanes()) {
+    tiles(col, std::integral_constant<int, kInt8Vectors>());
+  }
+  for (; col < part.end; col += word_lanes()) tiles(col, std::integral_constant<int, 1>());
+  finish(p, {.row = part.row,
+             .rows = part.rows,
+             .col = part.col,
+             .cols = std::min(part.end, p.w.n) - part.col});
+}
+
 void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
   const PackedLayout layout(WeightType::int8, p.w.n, p.w.k);
   auto* rows = reinterpret_cast<Int8Row*>(p.scratch);
-  auto* x = reinterpret_cast<int32_t*>(rows + p.m);
-  const int64_t x_row = kXWords * layout.steps;
+  auto* words = reinterpret_cast<int32_t*>(rows + p.m);
+  const Int8Rows x{rows, words, kXWords * layout.steps};
   pool.parallel_for(p.m, ceil_div(kRoundingGrain, p.w.k), [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t i = begin; i < end; ++i) {
-      rows[i] = round_row(p.x + i * p.x_row, p.w.k, x + i * x_row);
+      rows[i] = round_row(p.x + i * p.x_row, p.w.k, words + i * x.row_words);
     }
   });
 
-  const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
-  const int64_t panels = ceil_div(p.w.n, kPanelCols), blocks = ceil_div(p.m, kInt8BlockRows);
+  // Columns are dealt by kPanelUnit of them, so that all threads get as many; the border between
+  // two may then be within a panel.
+  const int64_t units = ceil_div(p.w.n, kPanelUnit), blocks = ceil_div(p.m, kInt8BlockRows);
   const int64_t block_rows = std::min(p.m, kInt8BlockRows);
-  const int64_t grain = ceil_div(kInt8ShareWork, block_rows * p.w.k * kPanelCols);
-  pool.parallel_for(panels * blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t row = i / panels * kInt8BlockRows, first = i % panels * kPanelCols;
-      const int64_t width = layout.width(first);
-      const auto* w = reinterpret_cast<const int32_t*>(p.w.memory + layout.panel_offset(first));
-      const auto tiles = [&](int64_t col, auto vectors) HWY_ATTR {
-        int8_tiles<decltype(vectors)::value>({.x = x + row * x_row,
-                                              .rows = rows + row,
-                                              .w = w + col,
-                                              .width = width,
-                                              .steps = layout.steps,
-                                              .scales = scales + first + col,
-                                              .y = p.y + row * p.y_row + first + col,
-                                              .y_row = p.y_row,
-                                              .cols = p.w.n - first - col},
-                                             std::min(kInt8BlockRows, p.m - row));
-      };
-      int64_t col = 0;
-      for (; col + kInt8Vectors * word_lanes() <= width; col += kInt8Vectors * word_lanes()) {
-        tiles(col, std::integral_constant<int, kInt8Vectors>());
+  const int64_t grain = ceil_div(kInt8ShareWork, block_rows * p.w.k * kPanelUnit);
+  pool.parallel_for(units * blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+    while (begin < end) {
+      const int64_t block = begin / units, next = std::min(end, (block + 1) * units);
+      const int64_t row = block * kInt8BlockRows, row_count = std::min(kInt8BlockRows, p.m - row);
+      const int64_t end_col = (next - block * units) * kPanelUnit;
+      for (int64_t col = (begin - block * units) * kPanelUnit, panel_end = 0; col < end_col;
+           col = panel_end) {
+        panel_end = std::min((col / kPanelCols + 1) * kPanelCols, end_col);
+        int8_panel(p, layout, x, {.row = row, .rows = row_count, .col = col, .end = panel_end});
       }
-      for (; col < width; col += word_lanes()) tiles(col, std::integral_constant<int, 1>());
+      begin = next;
     }
   });
 }

@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/highway.h"
+#include "kernels/epilogue-inl.h"
 #include "kernels/f16-inl.h"
 #include "kernels/row_tile-inl.h"
 #include "kernels/vector_loop-inl.h"
@@ -226,6 +227,8 @@ void multiply_in_registers(ThreadPool& pool, const PackedProduct& p, const Packe
     for_each_panel(p.w, layout, begin, end, [&](const PanelPart& part, int64_t first) HWY_ATTR {
       few_rows<Columns>(p, part, first);
     });
+    const int64_t col = begin * kPanelUnit, end_col = std::min(end * kPanelUnit, p.w.n);
+    finish(p, {.row = 0, .rows = p.m, .col = col, .cols = end_col - col});
   });
 }
 
@@ -290,6 +293,7 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
                       .continues = from > 0},
                      end - begin);
     }
+    finish(p, {.row = begin, .rows = end - begin, .col = first + part.col, .cols = cols});
   }
 }
 
@@ -351,10 +355,7 @@ void packed_product(ThreadPool& pool, const PackedProduct& p) {
   HEED_CHECK(p.m >= 0 && p.w.n >= 0 && p.w.k >= 0, "packed_product: a negative size");
   HEED_CHECK(p.x_row >= p.w.k && p.y_row >= p.w.n, "packed_product: rows that overlap");
   if (p.m == 0 || p.w.n == 0) return;
-  if (p.w.k == 0) {  // an empty sum
-    for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.y + i * p.y_row, p.w.n, 0.0f);
-    return;
-  }
+  HEED_CHECK(p.w.k > 0, "packed_product: a sum of nothing");
   switch (p.w.type) {
     case WeightType::f32:
       return HWY_DYNAMIC_DISPATCH(f32_product_kernel)(pool, p);
@@ -369,7 +370,7 @@ void packed_product(ThreadPool& pool, const PackedProduct& p) {
 
 int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
   if (w.type == WeightType::int8) return int8_product_scratch_floats(m, w.k);
-  if (w.type == WeightType::f32 || m <= kRowsInRegisters || w.n == 0 || w.k == 0) return 0;
+  if (w.type == WeightType::f32 || m <= kRowsInRegisters || w.n == 0) return 0;
   return kFloatDepth * kPanelCols * threads;
 }
 

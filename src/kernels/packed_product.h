@@ -18,16 +18,21 @@
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "kernels/activation.h"
 #include "kernels/packed_weight.h"
 
 namespace heed::kernels {
 
-// y [m, n] = x [m, k] · Wᵀ. Rows are x_row and y_row floats apart; y and x do not overlap.
+// y [m, n] = activation(x [m, k] · Wᵀ + bias), where bias and activation give the bits that
+// bias_activation() (activation.h) would give afterwards. Rows are x_row and y_row floats apart; y
+// and x do not overlap.
 struct PackedProduct {
   int64_t m = 0;
   const float* x = nullptr;
   int64_t x_row = 0;
   PackedWeight w;
+  const float* bias = nullptr;  // [n], or null for none
+  Activation activation = Activation::none;
   float* y = nullptr;
   int64_t y_row = 0;
   float* scratch = nullptr;  // packed_product_scratch_floats(…), aligned as an Arena's

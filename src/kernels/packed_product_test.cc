@@ -36,9 +36,14 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::vector<float> input(const Shape& s) { return random_floats(s.m * (s.k + kXGap), 1); }
 
+struct Epilogue {
+  const float* bias = nullptr;
+  Activation activation = Activation::none;
+};
+
 // y [m, n + kYGap] of rows [first, first + m) of x, with guards between the rows that stay.
 std::vector<float> product(ThreadPool& pool, const PackedWeight& w, const std::vector<float>& x,
-                           int64_t first, int64_t m) {
+                           int64_t first, int64_t m, const Epilogue& epilogue = {}) {
   std::vector<float> y(static_cast<size_t>(m * (w.n + kYGap)), kGuard);
   const auto floats = static_cast<size_t>(packed_product_scratch_floats(m, w, pool.threads()));
   Arena arena((floats + 16) * sizeof(float));
@@ -48,6 +53,8 @@ std::vector<float> product(ThreadPool& pool, const PackedWeight& w, const std::v
                         .x = x.data() + first * (w.k + kXGap),
                         .x_row = w.k + kXGap,
                         .w = w,
+                        .bias = epilogue.bias,
+                        .activation = epilogue.activation,
                         .y = y.data(),
                         .y_row = w.n + kYGap,
                         .scratch = scratch});
@@ -209,13 +216,36 @@ TEST(PackedProduct, ZerosAndAlmostZerosGiveZeros) {
   }
 }
 
-TEST(PackedProduct, AnEmptySumIsZero) {
-  ThreadPool pool(1);
-  std::byte nothing{};
+// In cache or afterwards: bias and activation give the same bits.
+TEST(PackedProduct, BiasAndActivationAreThoseOfTheKernelAlone) {
+  ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
   for (const WeightType type : kWeightTypes) {
-    std::vector<float> y(6, 5.0f);
-    packed_product(pool, {.m = 2, .w = {type, 3, 0, &nothing}, .y = y.data(), .y_row = 3});
-    EXPECT_EQ(y, std::vector<float>(6, 0.0f));
+    for (const int64_t m : {1, 3, 4, 6, 300}) {
+      const Shape shape{m, 117, 70};
+      SCOPED_TRACE(std::to_string(static_cast<int>(type)) + ", " + shape.text());
+      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+      const std::vector<float> x = input(shape), bias = random_floats(shape.n, 3);
+      for_each_target([&] {
+        const std::vector<float> sums = product(pools[0], w.weight(), x, 0, m);
+        for (const ActivationInfo& info : kActivations) {
+          std::vector<float> expected = sums;
+          for (int64_t i = 0; i < m; ++i) {
+            float* row = expected.data() + i * (shape.n + kYGap);
+            bias_activation({.x = row,
+                             .bias = bias.data(),
+                             .activation = info.activation,
+                             .y = row,
+                             .rows = 1,
+                             .cols = shape.n});
+          }
+          for (ThreadPool& pool : pools) {
+            EXPECT_TRUE(same_bits(
+                product(pool, w.weight(), x, 0, m, {bias.data(), info.activation}), expected))
+                << info.name;
+          }
+        }
+      });
+    }
   }
 }
 

@@ -90,6 +90,10 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation, float p)
              "linear: a bias of another width");
   const int64_t rows = x.rows(), out = layer.out();
   Var y = ctx.activation(rows, out);
+  if (layer.weight.packed) {
+    packed_linear(ctx, x.value, layer, activation, y.value);
+    return y;
+  }
   // The product goes straight to y; only an activation whose derivative needs its input keeps that.
   const bool keep_sum = ctx.tape && kernels::backward_needs_input(activation);
   const Mat sum = keep_sum ? ctx.matrix(rows, out) : y.value;

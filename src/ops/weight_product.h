@@ -11,8 +11,9 @@
 
 namespace heed {
 
-// The same for a weight of fewer bytes, which has no gradient.
-inline void packed_weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
+// y = activation(x Wᵀ + b) for a packed weight, which has no gradient.  x [rows, in], y [rows, out]
+inline void packed_linear(Ctx& ctx, ConstMat x, const Linear& layer, kernels::Activation activation,
+                          Mat y) {
   HEED_CHECK(!ctx.tape && layer.layout == LinearLayout::out_in,
              "a packed weight is for inference, and [out, in]");
   const kernels::PackedWeight& w = layer.weight.packed;
@@ -23,6 +24,8 @@ inline void packed_weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat
                                      .x = x.data,
                                      .x_row = x.stride,
                                      .w = w,
+                                     .bias = layer.bias ? layer.bias.value.data : nullptr,
+                                     .activation = activation,
                                      .y = y.data,
                                      .y_row = y.stride,
                                      .scratch = scratch.data()});
@@ -31,7 +34,9 @@ inline void packed_weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat
 // y = x Wᵀ without the bias, for either layout of W. A row's bits depend on that row and on W
 // alone, with a tape and without.  x [rows, in], y [rows, out]
 inline void weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
-  if (layer.weight.packed) return packed_weight_product(ctx, x, layer, y);
+  if (layer.weight.packed) {
+    return packed_linear(ctx, x, {.weight = layer.weight}, kernels::Activation::none, y);
+  }
   const int64_t floats =
       kernels::row_product_scratch_floats(x.rows, y.cols, x.cols, ctx.pool.threads());
   const Scratch scratch(ctx, std::max<int64_t>(floats, 1));
