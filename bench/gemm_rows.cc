@@ -1,5 +1,4 @@
 #include <dnnl.h>
-#include <omp.h>
 
 #include <chrono>
 #include <thread>
@@ -7,6 +6,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/philox.h"
+#include "bench/library_threads.h"
 #include "bench/limits.h"
 #include "bench/row.h"
 #include "kernels/gemm.h"
@@ -68,20 +68,6 @@ std::vector<Product> training_products(const Layer& layer) {
           {"dW",
            {.transpose_a = true, .m = out, .n = in, .k = rows, .lda = out, .ldb = in, .ldc = in}}};
 }
-
-// Lets oneDNN use OpenMP's threads, as many as our pool has, and restores the setting.
-class LibraryThreads {
- public:
-  explicit LibraryThreads(int threads) : before_(omp_get_max_threads()) {
-    omp_set_num_threads(threads);
-  }
-  ~LibraryThreads() { omp_set_num_threads(before_); }
-  LibraryThreads(const LibraryThreads&) = delete;
-  LibraryThreads& operator=(const LibraryThreads&) = delete;
-
- private:
-  int before_;
-};
 
 void onednn_gemm(const Gemm& g) {
   const dnnl_status_t status = dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m,

@@ -146,6 +146,42 @@ struct DecodeBench : PresetBench {  // tokens: new ones that the speeds count, o
 DecodeBench bench_translate(const DecodeBenchOptions& options);  // encoder_decoder
 DecodeBench bench_generate(const DecodeBenchOptions& options);   // decoder_only
 
+// Why self-attention (Vaswani et al. 2017, table 1), measured: one layer of each kind that turns
+// sequences of n vectors of width d into as many.
+struct LayersBenchOptions {
+  std::vector<int64_t> lengths{64, 128, 256, 512, 1024, 2048};  // n
+  std::vector<int64_t> widths{256, 512};                        // d
+  int64_t window = 32;    // r: how many positions restricted attention sees on each side
+  int64_t kernel = 3;     // k: positions that a convolution sees
+  int64_t sequences = 4;  // side by side, which is all that recurrent layers can do at once
+  int threads = 0;        // 0: every CPU this process may use
+  uint64_t seed = 0;
+  double seconds_per_row = 0.2;  // how long each row is repeated; the best time counts
+  std::function<void(std::string_view layer, int number, int rows)> progress{};
+};
+
+struct LayersBenchRow {
+  std::string layer;
+  int64_t length = 0, width = 0;  // n, d
+  double ms = 0;                  // best time of one call
+  double gflop = 0;               // operations of one call: 1e9 multiplications and additions
+  double gflops = 0;              // the same a second
+  // Of one sequence: what must be done one after the other, and how many steps lie between the two
+  // positions that are farthest from each other.
+  int64_t sequential_steps = 0, path_length = 0;
+};
+
+struct LayersBench {
+  int threads = 0;
+  std::string instruction_set;
+  LayersBenchOptions options;  // as they were given
+  std::vector<LayersBenchRow> rows;
+};
+// Throws invalid_argument for lists that are empty and sizes that make no layer.
+LayersBench bench_layers(const LayersBenchOptions& options);
+// Time over length, one picture for each width, as SVG.
+std::string layers_chart(const LayersBench& bench);
+
 // Tokenizers: text into ids.
 //
 //   heed::TextBench bench = heed::bench_text({.tokenizers = {"models/gpt2"}, .file = "wiki.txt"});

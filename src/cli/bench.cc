@@ -180,6 +180,7 @@ void add_bench(Program& program) {
   add_bench_encode(program, bench);
   add_bench_translate(program, bench);
   add_bench_generate(program, bench);
+  add_bench_layers(program, bench);
   add_bench_text(program, bench);
 }
 

@@ -7,6 +7,7 @@ namespace heed::cli {
 
 void add_bench_encode(Program& program, CLI::App& bench);
 void add_bench_generate(Program& program, CLI::App& bench);
+void add_bench_layers(Program& program, CLI::App& bench);
 void add_bench_train(Program& program, CLI::App& bench);
 void add_bench_translate(Program& program, CLI::App& bench);
 
