@@ -148,7 +148,6 @@ void add_recurrent_operands(LibraryLayer& layer, const Descriptor& descriptor) {
   layer.add(DNNL_ARG_WEIGHTS_ITER, descriptor.weights_iter_desc());
   layer.add(DNNL_ARG_BIAS, descriptor.bias_desc());
   layer.add(DNNL_ARG_DST_LAYER, descriptor.dst_layer_desc());
-  layer.add(DNNL_ARG_WORKSPACE, descriptor.workspace_desc());
 }
 
 struct RecurrentShapes {
