@@ -131,7 +131,7 @@ class Evaluation {
     translator.translate(lines_, {.search = search}, [&](size_t, Translation&& translation) {
       hypotheses.push_back(std::move(translation.text));
     });
-    return {.value = bleu(hypotheses, {references_}).score,
+    return {.value = bleu(hypotheses, as_references({references_})).score,
             .tokens = translator.engine().statistics().new_tokens};
   }
 
