@@ -92,7 +92,9 @@ TEST_P(QuantizedModels, AreTheSameAfterSavingAndLoading) {
       EXPECT_EQ(again.parameters().floats(spec.name), made.network.parameters().floats(spec.name))
           << spec.name;
     }
-    if (type != WeightType::f16) EXPECT_EQ(output_of(again), output_of(made.network));
+    if (type != WeightType::f16) {
+      EXPECT_EQ(output_of(again), output_of(made.network));
+    }
     EXPECT_LT(again.parameters().bytes(), Network::load(golden(GetParam())).parameters().bytes());
   }
 }
@@ -130,7 +132,9 @@ TEST_P(QuantizedModels, FloatsOfIntegersCanBeHad) {
       EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
                 made.network.parameters().floats(spec.name));
     }
-    if (type == WeightType::int4) EXPECT_EQ(output_of(floats), output_of(made.network));
+    if (type == WeightType::int4) {
+      EXPECT_EQ(output_of(floats), output_of(made.network));
+    }
     floats.save(path("floats"));  // an ordinary model again
     EXPECT_EQ(output_of(Network::load(path("floats"), {.dropout = false})), output_of(floats));
   }
