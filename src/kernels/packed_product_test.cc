@@ -225,7 +225,7 @@ TEST(PackedProduct, BiasAndActivationAreThoseOfTheKernelAlone) {
       SCOPED_TRACE(std::to_string(static_cast<int>(type)) + ", " + shape.text());
       const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
       const std::vector<float> x = input(shape), bias = random_floats(shape.n, 3);
-      for_each_target([&] {
+      const auto check = [&] {
         const std::vector<float> sums = product(pools[0], w.weight(), x, 0, m);
         for (const ActivationInfo& info : kActivations) {
           std::vector<float> expected = sums;
@@ -244,7 +244,13 @@ TEST(PackedProduct, BiasAndActivationAreThoseOfTheKernelAlone) {
                 << info.name;
           }
         }
-      });
+      };
+      // int8 alone has a kernel for AVX3_DL: of that target alone, the others' would be another.
+      if (type == WeightType::int8) {
+        check();
+      } else {
+        for_each_target(check);
+      }
     }
   }
 }
