@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "kernels/packed_product.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/epilogue-inl.h"
 #include "kernels/f16-inl.h"
@@ -30,6 +31,9 @@ inline constexpr int64_t kRowsInRegisters = 4;
 inline constexpr int64_t kFloatDepth = 384;
 // Rows that such a block meets before the next one: x must stay in the second-level cache.
 inline constexpr int64_t kFloatBlockRows = 256;
+// Steps that few rows ask for ahead of their turn: with several rows too much arithmetic lies
+// between two loads for the CPU to look far enough ahead by itself.
+inline constexpr int64_t kStepsAhead = 24;
 // Multiply-adds that are worth waking a thread for.
 inline constexpr int64_t kPackedShareWork = 1 << 18;
 
@@ -60,6 +64,8 @@ struct F32Columns {
     const float* HWY_RESTRICT from = at(part);
     for (int64_t l = part.from; l < part.to; ++l, from += part.width) {
       Vector columns[kVectors];
+      for (int v = 0; v < kVectors; ++v)
+        hwy::Prefetch(from + kStepsAhead * part.width + v * lanes());
       for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(Floats(), from + v * lanes());
       each(l, columns);
     }
