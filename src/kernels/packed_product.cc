@@ -34,8 +34,6 @@ inline constexpr int64_t kFloatBlockRows = 256;
 // Steps that few rows ask for ahead of their turn: with several rows too much arithmetic lies
 // between two loads for the CPU to look far enough ahead by itself.
 inline constexpr int64_t kStepsAhead = 24;
-// Multiply-adds that are worth waking a thread for.
-inline constexpr int64_t kPackedShareWork = 1 << 18;
 
 }  // namespace heed::kernels
 #endif
@@ -228,7 +226,7 @@ HWY_INLINE void few_rows(const PackedProduct& p, const PanelPart& part, int64_t 
 
 template <class Columns>
 void multiply_in_registers(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
-  const int64_t grain = ceil_div(kPackedShareWork, p.w.k * kPanelUnit);
+  const int64_t grain = ceil_div(kShareWork, p.w.k * kPanelUnit);
   pool.parallel_for(units_of(p.w), grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     for_each_panel(p.w, layout, begin, end, [&](const PanelPart& part, int64_t first) HWY_ATTR {
       few_rows<Columns>(p, part, first);
@@ -307,8 +305,8 @@ template <class Columns>
 void multiply_by_floats(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
   const int64_t units = units_of(p.w), blocks = ceil_div(p.m, kFloatBlockRows);
   const int64_t items = units * blocks;
-  const int64_t shares = std::min({static_cast<int64_t>(pool.threads()), items,
-                                   ceil_div(p.m * p.w.n * p.w.k, kPackedShareWork)});
+  const int64_t shares = std::min(
+      {static_cast<int64_t>(pool.threads()), items, ceil_div(p.m * p.w.n * p.w.k, kShareWork)});
   pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
       float* room = p.scratch + share * kFloatDepth * kPanelCols;

@@ -33,8 +33,6 @@ inline constexpr int64_t kPackedFloats = 3 << 16;
 inline constexpr int64_t kBlockRows = 16;
 // The widest panel of any instruction set.
 inline constexpr int64_t kMaxPanelCols = 48;
-// Multiply-adds that are worth waking a thread for: about 10 µs of one core's work.
-inline constexpr int64_t kShareWork = 1 << 18;
 // Packing one number takes about as long as this many multiply-adds.
 inline constexpr int64_t kPackingWork = 8;
 
