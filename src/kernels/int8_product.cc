@@ -23,6 +23,7 @@
 #define HWY_TARGET_INCLUDE "kernels/int8_product.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/epilogue-inl.h"
 #include "kernels/vector_loop-inl.h"
@@ -35,6 +36,7 @@ namespace heed::kernels {
 inline constexpr int64_t kInt8ShareWork = 1 << 19;  // multiply-adds that are worth waking a thread
 inline constexpr int64_t kInt8BlockRows = 256;      // rows that meet a panel before the next one
 inline constexpr int64_t kRoundingGrain = 1 << 14;  // elements of x for a thread to round
+inline constexpr int64_t kInt8WordsAhead = 1152;    // of the weight, that few rows ask for early
 // Beyond it, 127 · 127 · k may not fit into 32 bits.
 inline constexpr int64_t kInt8MaxInputs = 128 << 10;
 
@@ -255,6 +257,9 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
   const int32_t* HWY_RESTRICT w = t.w;
   for (int64_t l = 0; l < t.steps; ++l, w += t.width) {
     WeightWords words[kVectors];
+    if constexpr (kRows <= 4) {
+      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kInt8WordsAhead + v * word_lanes());
+    }
     for (int v = 0; v < kVectors; ++v) words[v] = LoadWords(w + v * word_lanes());
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors; ++v) {

@@ -2,8 +2,12 @@
 // same promise. A row's result depends on that row and the weight alone: not on how many rows there
 // are, on a row's place among them, on the number of threads, or on the width of a vector.
 //
-// f32, f16 and int4 are row_product() of the floats that the weight stands for (unpack_row), bit
-// for bit.
+// f32 and f16 are row_product() of the floats that the weight stands for (unpack_row), bit for bit.
+//
+// int4 has one such chain over the numbers q of each group of inputs, and one over the groups:
+//
+//   c(g) = fma(x(l), q(l), … fma(x(first), q(first), 0)) over the inputs l of group g
+//   y = fma(scale(last), c(last), … fma(scale(0), c(0), 0))
 //
 // int8 rounds each row of x to 8 bits too, by the row's own largest magnitude, and sums products of
 // integers, exactly:
@@ -40,7 +44,7 @@ struct PackedProduct {
 
 void packed_product(ThreadPool& pool, const PackedProduct& product);
 
-// Nothing for f32; for f16 and int4 at most 72 KB a thread, and nothing for few rows; for int8 the
+// Nothing for f32; for f16 and int4 at most 74 KB a thread, and nothing for few rows; for int8 the
 // rows of x as integers. `threads` is that of the pool.
 int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 

@@ -86,6 +86,35 @@ std::vector<float> int8_reference(const PackedMatrix& w, const Shape& s,
   return y;
 }
 
+// On a CPU without fused multiply-add the products are rounded.
+std::vector<float> int4_reference(const PackedMatrix& w, const Shape& s,
+                                  const std::vector<float>& x, bool fused) {
+  const auto multiply_add = [fused](float a, float b, float sum) {
+    const float rounded = a * b + sum;  // never contracted: see cmake/HeedTargets.cmake
+    return fused ? std::fma(a, b, sum) : rounded;
+  };
+  std::vector<float> y(static_cast<size_t>(s.m * (s.n + kYGap)), kGuard);
+  for (int64_t j = 0; j < s.n; ++j) {
+    const std::vector<std::byte> numbers = w.numbers(j);
+    const std::vector<float> scales = w.scales(j);
+    for (int64_t i = 0; i < s.m; ++i) {
+      const float* row = x.data() + i * (s.k + kXGap);
+      float sum = 0;
+      for (int64_t from = 0; from < s.k; from += kInt4Group) {
+        float group = 0;
+        for (int64_t l = from; l < std::min(from + kInt4Group, s.k); ++l) {
+          const auto pair = static_cast<int>(numbers[static_cast<size_t>(l / 2)]);
+          const int q = (l % 2 == 0 ? pair & 15 : pair >> 4) - 8;
+          group = multiply_add(row[l], static_cast<float>(q), group);
+        }
+        sum = multiply_add(scales[static_cast<size_t>(from / kInt4Group)], group, sum);
+      }
+      y[static_cast<size_t>(i * (s.n + kYGap) + j)] = sum;
+    }
+  }
+  return y;
+}
+
 std::vector<float> float_reference(const PackedMatrix& w, const Shape& s,
                                    const std::vector<float>& x) {
   ThreadPool one(1);
@@ -126,13 +155,18 @@ TEST(PackedProduct, IsWhatItsDefinitionSays) {
     for (const WeightType type : kWeightTypes) {
       SCOPED_TRACE(static_cast<int>(type));
       const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
-      const std::vector<float> integers =
-          type == WeightType::int8 ? int8_reference(w, shape, x) : std::vector<float>();
+      std::vector<std::vector<float>> expected;  // one of them
+      if (type == WeightType::int8) expected = {int8_reference(w, shape, x)};
+      if (type == WeightType::int4) {
+        expected = {int4_reference(w, shape, x, true), int4_reference(w, shape, x, false)};
+      }
       for_each_target([&] {
-        const std::vector<float> expected =
-            type == WeightType::int8 ? integers : float_reference(w, shape, x);
+        if (type == WeightType::f32 || type == WeightType::f16) {
+          expected = {float_reference(w, shape, x)};
+        }
         for (ThreadPool& pool : pools) {
-          EXPECT_TRUE(same_bits(product(pool, w.weight(), x, 0, shape.m), expected));
+          const std::vector<float> y = product(pool, w.weight(), x, 0, shape.m);
+          EXPECT_TRUE(same_bits(y, expected.front()) || same_bits(y, expected.back()));
         }
       });
     }
