@@ -1,0 +1,177 @@
+"""What scripts/bench makes of its measurements: one list of rows, each a figure of Heed next to that of another
+program or next to a limit of the machine, with the aim and with what was stored for a machine like this.
+
+A measurement is {"machine": {…}, "train": {CONFIG: {PROGRAM: {FIGURE: value}}}, "encode": …}; the groups are what
+bench/train_peers, encode_peers, generate_peers and translate_limits print with --json.
+"""
+import json
+import os
+
+# A ratio below this share of the stored one counts as a regression: less is the noise of a shared machine.
+TOLERANCE = 0.85
+
+PEERS = {"tuned": "PyTorch tuned", "onnxruntime": "ONNX Runtime", "llama.cpp": "llama.cpp"}
+
+# The ratios that are aimed at, by group, configuration and what is compared. None: shown, not judged.
+TRAIN_SPEED = {"tiny": 2, "small": 1.4, "base": 1.2, "nano": 1.6, "gpt2": 1.2}
+TRAIN_SHARE = {"tiny": 0.65, "small": 0.80, "base": 0.85}
+TRAIN_MEMORY = 2  # at most half of PyTorch's
+ENCODE_SPEED = {"f32": 1.05, "int8": 1.2}
+ENCODE_SHARE = {"f32": 0.9}
+GENERATE_SPEED = 1
+GENERATE_SHARE = {"f32": 0.95, "f16": 0.92, "int8": 0.85, "int4": 0.75}
+PROMPT_SHARE = {"f32": 0.85, "int8": 1.5 * 0.85}
+TRANSLATE_SHARE = {"base-f32-1": 0.85, "base-f32-1-beam": 0.85, "base-f32-32": 0.75, "base-f32-32-beam": 0.75}
+
+
+def row(group, config, figure, unit, heed, peer, peer_name, aim=None):
+    return {"group": group, "config": config, "name": f"{group} {config}, {figure}", "figure": figure, "unit": unit,
+            "heed": heed, "peer": peer, "peer_name": peer_name, "ratio": heed / peer, "aim": aim}
+
+
+def memory_row(group, config, heed, peer, peer_name, aim=None):
+    made = row(group, config, "memory", "MB", heed["peak_rss_bytes"] / 1e6, peer["peak_rss_bytes"] / 1e6, peer_name,
+               aim)
+    made["ratio"] = 1 / made["ratio"]  # less is better
+    return made
+
+
+def share_row(group, config, figure, heed, key, limit, aim=None):
+    """Next to a limit of the machine that was measured in the same run: "gemm_limit_gflops" or
+    "bandwidth_limit_gbs"."""
+    is_gemm = limit == "gemm_limit_gflops"
+    return row(group, config, figure, "GFLOP/s" if is_gemm else "GB/s", heed[key], heed[limit],
+               "GEMM limit" if is_gemm else "reading limit", aim)
+
+
+def peer_in(programs):
+    """(name, figures) of the other program; None if it was not there."""
+    return next(((PEERS[name], figures) for name, figures in programs.items() if name in PEERS), None)
+
+
+def train_rows(config, programs):
+    heed, peer = programs["heed"], peer_in(programs)
+    if peer:
+        yield row("train", config, "speed", "tokens/s", heed["tokens_per_second"], peer[1]["tokens_per_second"],
+                  peer[0], TRAIN_SPEED[config])
+        yield memory_row("train", config, heed, peer[1], peer[0], TRAIN_MEMORY)
+    yield share_row("train", config, "share", heed, "gflops", "gemm_limit_gflops", TRAIN_SHARE.get(config))
+
+
+def encode_rows(config, programs):
+    heed, peer = programs["heed"], peer_in(programs)
+    type_name = config.split("-")[0]
+    if peer:
+        yield row("encode", config, "speed", "tokens/s", heed["tokens_per_second"], peer[1]["tokens_per_second"],
+                  peer[0], ENCODE_SPEED[type_name])
+        yield memory_row("encode", config, heed, peer[1], peer[0])
+    yield share_row("encode", config, "share", heed, "gflops", "gemm_limit_gflops", ENCODE_SHARE.get(type_name))
+
+
+def generate_rows(config, programs):
+    heed, peer = programs["heed"], peer_in(programs)
+    if peer:
+        for figure, key in (("speed", "tokens_per_second"), ("prompt speed", "prompt_tokens_per_second")):
+            yield row("generate", config, figure, "tokens/s", heed[key], peer[1][key], peer[0], GENERATE_SPEED)
+        yield memory_row("generate", config, heed, peer[1], peer[0])
+    yield share_row("generate", config, "share", heed, "gbs", "bandwidth_limit_gbs", GENERATE_SHARE[config])
+    yield share_row("generate", config, "prompt share", heed, "prompt_gflops", "gemm_limit_gflops",
+                    PROMPT_SHARE.get(config))
+
+
+def translate_rows(config, programs):
+    """One sentence is bound by reading weights, many by arithmetic; a tiny model's weights stay in the caches."""
+    heed = programs["heed"]
+    reads = config.startswith("base") and "-32" not in config
+    yield share_row("translate", config, "share", heed, "gbs" if reads else "gflops",
+                    "bandwidth_limit_gbs" if reads else "gemm_limit_gflops", TRANSLATE_SHARE.get(config))
+
+
+GROUPS = {"train": train_rows, "encode": encode_rows, "generate": generate_rows, "translate": translate_rows}
+
+
+def rows_of(measurement):
+    return [made for group, make in GROUPS.items() for config, programs in measurement.get(group, {}).items()
+            for made in make(config, programs)]
+
+
+def read_stored(path):
+    """The stored machines: [{"machine": {…}, "date": …, "ratios": {NAME: ratio}}]."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def find_stored(stored, machine):
+    """What was stored for a machine like this one: ratios of other CPUs say nothing here."""
+    return next((entry for entry in stored if entry["machine"] == machine), None)
+
+
+def with_stored(stored, measurement, rows):
+    """`stored`, with these rows' ratios in the place of older ones."""
+    entry = find_stored(stored, measurement["machine"]) or {"machine": measurement["machine"], "ratios": {}}
+    ratios = {**entry["ratios"], **{r["name"]: round(r["ratio"], 3) for r in rows}}
+    fresh = {"machine": measurement["machine"], "date": measurement["date"], "ratios": ratios}
+    return [other for other in stored if other["machine"] != measurement["machine"]] + [fresh]
+
+
+def judge(rows, entry):
+    """Adds to each row the stored ratio and a verdict: "" (fine, or nothing to judge by), "below aim",
+    "regressed"."""
+    ratios = entry["ratios"] if entry else {}
+    for r in rows:
+        r["stored"] = ratios.get(r["name"])
+        if r["stored"] is not None and r["ratio"] < TOLERANCE * r["stored"]:
+            r["verdict"] = "regressed"
+        else:
+            r["verdict"] = "below aim" if r["aim"] is not None and r["ratio"] < r["aim"] else ""
+    return rows
+
+
+def regressed(rows):
+    return [r for r in rows if r["verdict"] == "regressed"]
+
+
+def figure_text(value, unit):
+    return f"{value:,.1f}" if unit == "GB/s" or value < 100 else f"{value:,.0f}"
+
+
+def ratio_text(value):
+    return "–" if value is None else f"{value:.2f}"
+
+
+COLUMNS = ("name", "Heed", "peer", "", "ratio", "aim", "stored", "")
+
+
+def cells(r):
+    return (r["name"], figure_text(r["heed"], r["unit"]), figure_text(r["peer"], r["unit"]),
+            f"{r['unit']}, {r['peer_name']}", ratio_text(r["ratio"]), ratio_text(r["aim"]), ratio_text(r["stored"]),
+            r["verdict"])
+
+
+def table_text(rows):
+    lines = [COLUMNS] + [cells(r) for r in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(COLUMNS))]
+    left = (0, 3, 7)  # columns of words
+    return "\n".join("  ".join(cell.ljust(width) if i in left else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(line, widths))).rstrip() for line in lines)
+
+
+def machine_text(machine):
+    return f"{machine['cpu']}, instruction set {machine['instruction_set']}, {machine['threads']} threads"
+
+
+def summary_text(measurement, rows, entry):
+    """The table, for which machine it holds, and what to look at."""
+    judged = [r for r in rows if r["aim"] is not None]
+    reached = sum(r["ratio"] >= r["aim"] for r in judged)
+    lines = [machine_text(measurement["machine"]) + (", quick" if measurement["quick"] else ""), "",
+             table_text(rows), "", f"{reached} of {len(judged)} aims are reached."]
+    if entry:
+        lines.append(f"Stored ratios are those of {entry['date']} on a machine like this.")
+    else:
+        lines.append("No ratios are stored for a machine like this (scripts/bench --store stores them).")
+    lines += [f"regressed: {r['name']}: ratio {ratio_text(r['ratio'])}, stored {ratio_text(r['stored'])}"
+              for r in regressed(rows)]
+    return "\n".join(lines)
