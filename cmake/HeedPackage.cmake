@@ -50,6 +50,14 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/heed.pc DESTINATION ${CMAKE_INSTALL_LI
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 
+# The models that come with Heed.
+foreach(model en-de shakespeare)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/models/${model}/config.json)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/${model} DESTINATION ${CMAKE_INSTALL_DATADIR}/heed/models
+            COMPONENT command)
+  endif()
+endforeach()
+
 # The manual page and the shells' completions, which the command's own help makes; so not where it
 # cannot be run, or is built to be tested.
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT HEED_SANITIZE AND NOT HEED_FUZZ)
