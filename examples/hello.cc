@@ -1,0 +1,9 @@
+// The shortest program there is: a translation by the model in the box.
+#include <heed/engine.h>
+
+#include <cstdio>
+
+int main() {
+  heed::Translator german(heed::Model::load("models/en-de"));
+  std::puts(german.translate("Good morning. How are you?").text.c_str());
+}
