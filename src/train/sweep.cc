@@ -28,6 +28,8 @@ namespace fs = std::filesystem;
 using Change = std::pair<std::string, std::string>;  // "model.heads", "8"
 
 constexpr const char* kResultFile = "/result.json";
+// Each is a training; a grid of a few long lists would never come to its end.
+constexpr size_t kMostRows = 1000;
 
 [[noreturn]] void wrong(const std::string& where, const std::string& what) {
   throw Error(ErrorCode::invalid_argument, where + ": " + what,
@@ -188,6 +190,9 @@ class SweepReader {
   }
 
   void add(std::string name, std::vector<Change> changes, const toml::table& table) {
+    if (plan_.rows.size() == kMostRows) {
+      wrong(place(table), "more than " + std::to_string(kMostRows) + " rows");
+    }
     for (const SweepRow& row : plan_.rows) {
       if (row.name == name || row.folder == folder_name(name)) {
         wrong(place(table), "a second row '" + name + "'");

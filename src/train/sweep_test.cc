@@ -103,6 +103,10 @@ TEST_F(SweepTest, SaysWhatIsWrongBeforeAnythingRuns) {
   problem("[[grid]]\nmodel.heads = 2", "must be a list");
   problem("[[rows]]\nname = \"a\"\n[[rows]]\nname = \"a\"", "a second row 'a'");
   problem("[[rows]]\nsteps = 2", "not a section.key");
+  std::string seeds = "1";
+  for (int i = 2; i <= 32; ++i) seeds += ", " + std::to_string(i);
+  problem("[[grid]]\ntrain.seed = [" + seeds + "]\ntrain.steps = [" + seeds + "]",
+          "more than 1000 rows");
   problem("[[rows]\n", "sweep.toml:");
   SweepOptions none;
   none.file = path("absent.toml");
