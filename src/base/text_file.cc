@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -31,7 +31,8 @@ class DiskFile {
   explicit DiskFile(const std::string& path) : path_(path == "-" ? "standard input" : path) {
     descriptor_ = path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor_ < 0) {
-      throw Error(ErrorCode::not_found, path_ + " cannot be opened: " + std::strerror(errno),
+      throw Error(ErrorCode::not_found,
+                  path_ + " cannot be opened: " + std::generic_category().message(errno),
                   "check the name, and that you may read it");
     }
     struct stat status {};
@@ -76,7 +77,8 @@ class DiskFile {
       got = read(descriptor_, buffer_.data() + filled_, buffer_.size() - filled_);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
-      throw Error(ErrorCode::corrupt_file, path_ + " cannot be read: " + std::strerror(errno),
+      throw Error(ErrorCode::corrupt_file,
+                  path_ + " cannot be read: " + std::generic_category().message(errno),
                   "the disk or the network may have failed: try again");
     }
     filled_ += static_cast<size_t>(got);

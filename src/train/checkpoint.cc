@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "base/atomic_file.h"
 #include "base/mapped_file.h"
@@ -138,7 +139,7 @@ void sync_folder(const std::string& folder) {
   const int error = errno;
   if (descriptor >= 0) close(descriptor);
   // Some file systems cannot flush a folder by itself (EINVAL); they need not.
-  if (!fine && error != EINVAL) fail(folder, std::strerror(error));
+  if (!fine && error != EINVAL) fail(folder, std::generic_category().message(error));
 }
 
 std::string to_json(const TrainingState& state) {

@@ -3,9 +3,9 @@
 #include <array>
 #include <bit>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "base/mapped_file.h"
 #include "heed/error.h"
@@ -153,7 +153,7 @@ uint32_t masked_crc32c(std::string_view bytes) {
 EventFile::EventFile(const std::string& folder, int64_t first_step) : path_(new_path(folder)) {
   file_.reset(std::fopen(path_.c_str(), "wb"));
   if (!file_) {
-    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::strerror(errno),
+    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::generic_category().message(errno),
                 "choose a folder that can be written");
   }
   std::string version = event_head(0);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include "heed/error.h"
 
@@ -16,7 +16,7 @@ FolderLock::FolderLock(const std::string& folder) {
   constexpr mode_t kReadable = 0644;
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadable);
   if (descriptor_ < 0) {
-    throw Error(ErrorCode::invalid_argument, path + ": " + std::strerror(errno),
+    throw Error(ErrorCode::invalid_argument, path + ": " + std::generic_category().message(errno),
                 "--out takes a folder that can be written");
   }
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;

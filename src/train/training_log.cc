@@ -1,9 +1,9 @@
 #include "train/training_log.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <map>
+#include <system_error>
 
 #include "heed/error.h"
 #include "model/json_values.h"
@@ -73,7 +73,7 @@ void TrainingLog::add(const LogRecord& record) {
   file << to_json_line(record) << "\n";
   file.flush();
   if (!file) {
-    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::strerror(errno),
+    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::generic_category().message(errno),
                 "free some space, or make the folder writable; the last checkpoint is intact");
   }
   for (const auto& [key, value] : record.values) {
