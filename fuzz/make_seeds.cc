@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "data/options.h"
 #include "fuzz_spiece.h"
 #include "heed/error.h"
 #include "model/hugging_face.h"
 #include "model/safetensors.h"
 #include "model/torch_testing.h"
+#include "train/checkpoint.h"
 
 namespace heed {
 namespace {
@@ -134,6 +136,153 @@ void make_request_seeds(const std::filesystem::path& folder) {
   write_file(folder / "form", "text=a+b%20c&flag=true&integer=-5&number=1.5&texts=x&texts=%C3%A9");
 }
 
+// The first three bytes choose format, objective and columns, as corpus_fuzz.cc has them.
+void make_corpus_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  using namespace std::string_literals;
+  const auto seed = [&](const char* name, CorpusFormat format, Objective objective, int columns,
+                        const std::string& content) {
+    std::string choice{static_cast<char>(format), static_cast<char>(objective)};
+    write_file(folder / name, choice + static_cast<char>(columns) + content);
+  };
+  const std::string pairs = "a dog\tein Hund\tx\n\n\xff\tb\n";
+  seed("text", CorpusFormat::text, Objective::causal_lm, 0, "One. Two!\n\nThree\r\n");
+  seed("paragraphs", CorpusFormat::text, Objective::masked_lm, 1 << 6, "One.\nTwo?\n\nThree\n");
+  seed("file", CorpusFormat::text, Objective::causal_lm, 2 << 6, "One\n\nTwo");
+  seed("parallel", CorpusFormat::parallel, Objective::translation, 0, "a\nb\n\0c\nd\n"s);
+  seed("tsv", CorpusFormat::tsv, Objective::translation, 0, pairs);
+  // What `gzip -n` and `zstd` make of "a", a tab and "b".
+  seed("gzip", CorpusFormat::tsv, Objective::translation, 0,
+       "\x1f\x8b\x08\0\0\0\0\0\x02\x03\x4b\xe4\x4c\xe2\x02\0\xce\x94\x11\x1a\x04\0\0\0"s);
+  seed("zstd", CorpusFormat::tsv, Objective::translation, 0,
+       "\x28\xb5\x2f\xfd\0\x68\x21\0\0\x61\x09\x62\x0a"s);
+  seed("csv", CorpusFormat::csv, Objective::classification, 0,
+       "\"a, \"\"b\"\"\",pos\r\n\"two\nlines\",neg\n");
+  seed("csv-header", CorpusFormat::csv, Objective::classification, 5 | 5 << 3, "id,text\n1,a\n");
+  seed("jsonl", CorpusFormat::jsonl, Objective::classification, 5,
+       "{\"text\": \"a\", \"label\": 1.5}\n{\"a\": {\"b\": \"\\u00e9\"}}\n[]\n");
+  seed("jsonl-tags", CorpusFormat::jsonl, Objective::tagging, 0,
+       R"({"text": ["a", "dog"], "label": ["DT", "NN"]})");
+  seed("labelled", CorpusFormat::labelled, Objective::classification, 0, "pos good .\nneg bad\n");
+  seed("numbers", CorpusFormat::labelled, Objective::regression, 0, "1.5 a\nnan b\n");
+  seed("conll", CorpusFormat::conll, Objective::tagging, 0,
+       "-DOCSTART- O\n\nEU B-ORG\nrejects O\n\n");
+  seed("conllu", CorpusFormat::conll, Objective::tagging, 0,
+       "# text = It's\n1-2\tIt's\t_\t_\t_\t_\t_\t_\t_\t_\n1\tIt\tit\tPRON\t_\t_\t0\t_\t_\t_\n");
+  seed("brackets", CorpusFormat::brackets, Objective::parsing, 0,
+       "( (S (NP-SBJ-1 (NNP John))\n  (VP (VBZ has) (NP (-NONE- *T*)))) )\n(S (X y))");
+}
+
+void make_recipe_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  using namespace std::string_literals;
+  write_file(folder / "recipe", R"([model]
+preset = "transformer-tiny"
+heads = 8
+dropout = 0.1
+[data]
+folder = "corpus"
+train = ["a.tsv"]
+batch_tokens = 8_192
+[tokenizer]
+type = "bpe"
+special_tokens = ["<x>"]
+[objective]
+kind = "translation"
+label_smoothing = 1e-1
+[optimizer]
+learning_rate = 5e-3
+[schedule]
+kind = "inverse_sqrt"
+[train]
+steps = 100
+average = "last"
+[validate]
+share = 0.1
+metric = "bleu"
+)"s + '\0' + "train.steps=9");
+  write_file(folder / "corpora", R"(model.preset = "gpt2"
+train.epochs = 1.5
+[[data.corpora]]
+train = ["a", 'b']
+format = "parallel"
+weight = 2
+[[data.corpora]]
+train = ["""c"""]
+)");
+  write_file(folder / "sweep", R"(recipe = "recipe.toml"
+columns = ["loss"]
+[set]
+train.steps = 2
+[[rows]]
+name = "base"
+[[lists]]
+model.heads = [1, 2]
+model.head_dim = [64, 32]
+[[grid]]
+model.dropout = [0.1, 0.3]
+train.seed = [1, 2]
+)");
+}
+
+void make_generation_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string generation =
+      R"({"num_beams": 4, "length_penalty": 0.6, "early_stopping": "never", "max_length": 9,
+"eos_token_id": [0, 2], "forced_bos_token_id": 5, "forced_eos_token_id": null, "no_repeat_ngram_size": 3,
+"repetition_penalty": 1.2, "bad_words_ids": [[7], [8, 9]], "suppress_tokens": [1], "do_sample": true,
+"temperature": 0.5, "top_k": 40, "top_p": 0.9, "min_p": 0.1, "max_new_tokens": 5, "min_new_tokens": 1})";
+  write_file(folder / "both",
+             R"({"eos_token_id": 1, "min_length": 2})" + std::string(1, '\0') + generation);
+  write_file(folder / "config", generation);
+}
+
+void make_run_log_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "log", R"(0{"kind":"start","step":0,"steps":9}
+{"kind":"train","step":1,"loss":2.5,"tokens":10}
+{"kind":"train","step":1,"loss":2.4}
+{"kind":"validate","step":1,"samples":["a"]}
+{"kind":"end","step":9}
+{"kind":"tr)");
+  write_file(folder / "table",
+             R"(1{"columns": ["loss"], "rows": [{"name": "base", "values": [1.5, null]}]})");
+  write_file(folder / "state",
+             "2" + to_json(TrainingState{.step = 5, .metric = 1.5, .settings = "{}"}));
+}
+
+void make_tree_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string tree = "(S (NP (DT a) (NN dog)) (VP (VB runs)) (. .))";
+  write_file(folder / "tree", tree);
+  write_file(folder / "traces", "( (S (NP-SBJ-1 (-NONE- *)) (VP|X (VB go))) )");
+  write_file(folder / "linear", "(S (NP XX XX )NP (VP XX )VP )S");
+  write_file(folder / "evalb", tree + "\n\n (S (`` ``))\n" + std::string(1, '\0') +
+                                   "DEBUG 0\nMAX_ERROR 10\nCUTOFF_LEN 40\nLABELED 1\n"
+                                   "DELETE_LABEL .\nDELETE_LABEL_FOR_LENGTH -NONE-\n"
+                                   "QUOTE_LABEL ``\nEQ_LABEL ADVP PRT\nEQ_WORD a b\n");
+}
+
+void make_http_seeds(const std::filesystem::path& folder) {
+  using namespace std::string_literals;
+  std::filesystem::create_directories(folder);
+  write_file(folder / "get", "GET /a%20b?q=1&r=%41 HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n");
+  write_file(folder / "post",
+             "POST /translate HTTP/1.1\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nq=abc"
+             "GET / HTTP/1.0\r\n\r\n");
+  write_file(folder / "chunked",
+             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n");
+  write_file(
+      folder / "multipart",
+      "POST / HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 79\r\n"
+      "Expect: 100-continue\r\n\r\n--b\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\n"
+      "a dog & a cat\r\n--b--\r\n");
+  write_file(folder / "gzip",
+             "POST / HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 24\r\n\r\n"
+             "\x1f\x8b\x08\0\0\0\0\0\x02\x03\x4b\xe4\x4c\xe2\x02\0\xce\x94\x11\x1a\x04\0\0\0"s);
+  write_file(folder / "other", "OPTIONS * HTTP/1.1\r\nRange: bytes=0-4\r\nX: \t a\r\n b\r\n\r\n");
+}
+
 }  // namespace
 }  // namespace heed
 
@@ -145,7 +294,12 @@ int main(int argc, char** argv) {
   try {
     const std::filesystem::path folder = argv[1];
     heed::make_config_seeds(folder / "config");
+    heed::make_corpus_seeds(folder / "corpus");
+    heed::make_generation_seeds(folder / "generation");
+    heed::make_http_seeds(folder / "http");
+    heed::make_recipe_seeds(folder / "recipe");
     heed::make_request_seeds(folder / "request");
+    heed::make_run_log_seeds(folder / "run_log");
     heed::make_safetensors_seeds(folder / "safetensors");
     heed::make_spiece_seeds(folder / "spiece");
     heed::make_spiece_text_seeds(folder / "spiece_text");
@@ -153,6 +307,7 @@ int main(int argc, char** argv) {
     heed::make_tokenizer_json_seeds(folder / "tokenizer_json");
     heed::make_tokenizer_text_seeds(folder / "tokenizer_text");
     heed::make_torch_file_seeds(folder / "torch_file");
+    heed::make_tree_seeds(folder / "tree");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -1,0 +1,77 @@
+// Any bytes as what a client sends: the server answers or hangs up, and is there for the next one.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "serve/http_error.h"
+#include "serve/http_server.h"
+
+namespace {
+
+using namespace heed::serve;
+
+constexpr int64_t kMostBody = 1 << 12;
+
+// Says back what it was sent.
+HttpReply echo(HttpRequest& request) {
+  try {
+    const std::string body = request.read_body(kMostBody);
+    if (body.size() > kMostBody) std::abort();
+    return {.body = request.method + request.path + request.header("Accept") + body,
+            .content_type = "text/plain"};
+  } catch (const HttpError& error) {
+    if (error.status() < 400 || error.status() > 499) std::abort();
+    return {.status = error.status(), .close = true};
+  }
+}
+
+// Runs until the fuzzer ends.
+class EchoServer {
+ public:
+  EchoServer()
+      : server_({.connections = 4, .head_bytes = 1 << 11}, echo),
+        port_(server_.bind("127.0.0.1", 0)),
+        thread_([this] { server_.listen(); }) {}
+  ~EchoServer() {
+    server_.stop();
+    server_.abandon();
+    thread_.join();
+  }
+  int port() const { return port_; }
+
+ private:
+  HttpServer server_;
+  int port_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const EchoServer server;
+  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server.port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (client < 0 || connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    std::abort();
+  }
+  for (size_t sent = 0; sent < size;) {
+    const ssize_t n = send(client, data + sent, size - sent, MSG_NOSIGNAL);
+    if (n <= 0) break;  // it has heard enough
+    sent += static_cast<size_t>(n);
+  }
+  shutdown(client, SHUT_WR);
+  char reply[1 << 12];
+  while (recv(client, reply, sizeof reply, 0) > 0) {
+  }
+  close(client);
+  return 0;
+}

@@ -1,0 +1,49 @@
+// Any bytes as a recipe, with a --set after a NUL, and as a sweep: an Error with a message, or
+// settings that can be shown.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "fuzz_folder.h"
+#include "heed/error.h"
+#include "heed/sweep.h"
+#include "train/recipe.h"
+
+namespace {
+
+using namespace heed;
+
+template <class Read>
+void expect_ordinary(const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal || std::string(error.what()).empty()) std::abort();
+  }
+}
+
+// What every row of a fuzzed sweep is a variation of.
+constexpr const char* kRecipe =
+    "[model]\npreset = \"nanogpt-cpu\"\n[data]\ntrain = [\"recipe.toml\"]\n"
+    "[objective]\nkind = \"causal_lm\"\n[train]\nsteps = 1\n";
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const fuzz::ScratchFolder folder;
+  static const bool in_folder = [] {
+    folder.write("recipe.toml", kRecipe);
+    std::filesystem::current_path(folder.path());  // sweeps name their recipe from here
+    return true;
+  }();
+  if (!in_folder) return 0;
+  const auto parts = fuzz::split_at_nul({reinterpret_cast<const char*>(data), size});
+  const std::string toml(parts.first);
+  const std::vector<std::string> sets(parts.second.empty() ? 0 : 1, std::string(parts.second));
+  expect_ordinary([&] { resolved_settings(parse_recipe(toml, "input", sets)); });
+  const std::string sweep = folder.write("sweep.toml", toml);
+  expect_ordinary([&] { plan_sweep({.file = sweep, .set = sets, .out = "out"}); });
+  return 0;
+}

@@ -1,0 +1,56 @@
+// Any bytes as trees: bracketed, as a model writes them, and as EVALB and its parameters have them.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "fuzz_folder.h"
+#include "heed/error.h"
+#include "heed/metrics.h"
+#include "text/tree.h"
+
+namespace {
+
+using namespace heed;
+
+template <class Read>
+void expect_ordinary(const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::internal) std::abort();
+  }
+}
+
+void read_tree(std::string_view text) {
+  const Tree tree = parse_tree(text);
+  if (!(parse_tree(bracket_tree(tree)) == tree)) std::abort();
+  const auto clean = clean_tree(tree);
+  if (!clean) return;
+  const std::vector<std::string> words = words_of(*clean);
+  if (words_of(tree_from_linear(linear_tree(*clean), words, tags_of(*clean))) != words)
+    std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const fuzz::ScratchFolder folder;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  expect_ordinary([&] { read_tree(text); });
+  // Whatever a model writes is a tree of the words.
+  const std::vector<std::string> words{"a", "dog", "runs"};
+  if (words_of(tree_from_linear(text, words)) != words) std::abort();
+  const auto parts = fuzz::split_at_nul(text);
+  const std::string trees(parts.first);
+  const std::string gold = folder.write("gold", trees);
+  const std::string prm = folder.write("sample.prm", parts.second);
+  expect_ordinary([&] {
+    const BracketOptions options = read_bracket_options(prm);
+    std::vector<std::string> tests = read_trees(gold);
+    brackets(tests, tests, options).text();
+    brackets({"(S (NP (DT a) (NN dog)) (VP (VB runs)))"}, {trees}, options);
+  });
+  return 0;
+}
