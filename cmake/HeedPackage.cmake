@@ -19,7 +19,8 @@ target_include_directories(heed_package INTERFACE
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # heed-config.cmake finds these again on the machine that uses the package.
 target_link_libraries(heed_package PRIVATE DNNL::dnnl hwy::hwy OpenMP::OpenMP_CXX ICU::uc ZLIB::ZLIB
-                      PkgConfig::pcre2 PkgConfig::sentencepiece PkgConfig::zstd Threads::Threads)
+                      PkgConfig::pcre2 PkgConfig::sentencepiece PkgConfig::zstd Threads::Threads
+                      tomlplusplus::tomlplusplus)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
 install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
@@ -103,6 +104,6 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
   set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The library, for C++ programs that use Heed.")
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-      "libdnnl-dev, libhwy-dev, libicu-dev, libpcre2-dev, libsentencepiece-dev, libzstd-dev, ocl-icd-opencl-dev, pkg-config, zlib1g-dev")
+      "libdnnl-dev, libhwy-dev, libicu-dev, libpcre2-dev, libsentencepiece-dev, libtomlplusplus-dev, libzstd-dev, ocl-icd-opencl-dev, pkg-config, zlib1g-dev")
   include(CPack)
 endif()
