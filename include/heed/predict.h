@@ -37,7 +37,8 @@ class Predictor {
   // second_ids, with the decoder's start) as far as the target is written. What is longer than the
   // model reads loses its beginning, so that what comes next still is what is asked.
   std::vector<Predicted> predict(const std::vector<TaskInput>& inputs,
-                                 const PredictOptions& options = {}) const;
+                                 const PredictOptions& options = {},
+                                 const std::function<bool()>& is_cancelled = {}) const;
 
  private:
   std::shared_ptr<TaskRunner> runner_;

@@ -7,7 +7,8 @@
 // Every class takes many inputs at once: it sorts them by length, runs them in batches of a budget
 // of tokens, and gives the results in the order of the inputs. A result never depends on what else
 // is in the batch, or on the number of threads: the same bits alone and among a thousand. An object
-// may be used from several threads, whose calls take turns.
+// may be used from several threads, whose calls take turns. `is_cancelled`, if given, is asked
+// before each batch: when it says so, the call throws cancelled.
 //
 // A text that is longer than the model reads is cut at its end, and its result says so. An input
 // that has no tokens at all (an empty text, of a model whose template adds nothing) has a result
@@ -83,8 +84,8 @@ class Filler {
   explicit Filler(Model model, const TaskOptions& options = {});
   // A mask is written as the tokenizer's own, as [MASK] or as <mask>. A text without one throws
   // invalid_argument, unless it is empty: then it has no masks.
-  std::vector<Filled> fill(const std::vector<TaskInput>& inputs,
-                           const FillOptions& options = {}) const;
+  std::vector<Filled> fill(const std::vector<TaskInput>& inputs, const FillOptions& options = {},
+                           const std::function<bool()>& is_cancelled = {}) const;
 
  private:
   std::shared_ptr<TaskRunner> runner_;
@@ -102,7 +103,8 @@ struct Classified : TaskResult {
 class Classifier {
  public:
   explicit Classifier(Model model, const TaskOptions& options = {});
-  std::vector<Classified> classify(const std::vector<TaskInput>& inputs) const;
+  std::vector<Classified> classify(const std::vector<TaskInput>& inputs,
+                                   const std::function<bool()>& is_cancelled = {}) const;
 
   bool is_regression() const;
   const std::vector<std::string>& labels() const;  // their names
@@ -146,8 +148,8 @@ struct Tagged : TaskResult {
 class Tagger {
  public:
   explicit Tagger(Model model, const TaskOptions& options = {});
-  std::vector<Tagged> tag(const std::vector<TaskInput>& inputs,
-                          const TagOptions& options = {}) const;
+  std::vector<Tagged> tag(const std::vector<TaskInput>& inputs, const TagOptions& options = {},
+                          const std::function<bool()>& is_cancelled = {}) const;
 
   const std::vector<std::string>& labels() const;
 
@@ -185,7 +187,8 @@ class Embedder {
  public:
   explicit Embedder(Model model, const TaskOptions& options = {});
   std::vector<Embedded> embed(const std::vector<TaskInput>& inputs,
-                              const EmbedOptions& options = {}) const;
+                              const EmbedOptions& options = {},
+                              const std::function<bool()>& is_cancelled = {}) const;
 
   int64_t width() const;  // of the vectors
 
@@ -225,8 +228,8 @@ class Scorer {
   // Models with a decoder and a language model's head.
   explicit Scorer(Model model, const TaskOptions& options = {});
   // Decoder-only: the text. Encoder-decoder: `second` given the text; only there truncated.
-  std::vector<Scored> score(const std::vector<TaskInput>& inputs,
-                            const ScoreOptions& options = {}) const;
+  std::vector<Scored> score(const std::vector<TaskInput>& inputs, const ScoreOptions& options = {},
+                            const std::function<bool()>& is_cancelled = {}) const;
 
   bool has_source() const;  // inputs are pairs
 

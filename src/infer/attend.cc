@@ -104,7 +104,7 @@ AttentionView attend(const Model& model, const TaskInput& input, const TaskOptio
   }
   view.tokens = static_cast<int64_t>(sequence.tokens());
 
-  runner.run(std::span(&sequence, 1), [&](Ctx& ctx, const TaskBatch& batch) {
+  runner.run(std::span(&sequence, 1), {}, [&](Ctx& ctx, const TaskBatch& batch) {
     const Transformer& t = runner.transformer();
     const Batch rows = batch.source.batch();
     AttentionMaps encoder, decoder;

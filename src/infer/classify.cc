@@ -31,7 +31,8 @@ bool Classifier::is_regression() const { return runner_->config().head == Head::
 
 const std::vector<std::string>& Classifier::labels() const { return runner_->model().labels(); }
 
-std::vector<Classified> Classifier::classify(const std::vector<TaskInput>& inputs) const {
+std::vector<Classified> Classifier::classify(const std::vector<TaskInput>& inputs,
+                                             const std::function<bool()>& is_cancelled) const {
   const std::vector<ReadInput> read = runner_->read(inputs, runner_->max_tokens());
   std::vector<Classified> results(inputs.size());
   std::vector<TaskSequence> sequences;
@@ -40,7 +41,7 @@ std::vector<Classified> Classifier::classify(const std::vector<TaskInput>& input
     results[i].truncated = read[i].truncated;
     sequences.push_back(runner_->sequence(read[i].encoding));
   }
-  runner_->run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner_->run(sequences, is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
     const Batch rows = batch.source.batch();
     const Var logits = runner_->transformer().classify(ctx, runner_->hidden(ctx, batch), rows);
     if (ctx.measuring()) return;

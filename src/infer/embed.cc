@@ -124,7 +124,8 @@ Embedder::Embedder(Model model, const TaskOptions& options)
 int64_t Embedder::width() const { return runner_->config().width; }
 
 std::vector<Embedded> Embedder::embed(const std::vector<TaskInput>& inputs,
-                                      const EmbedOptions& options) const {
+                                      const EmbedOptions& options,
+                                      const std::function<bool()>& is_cancelled) const {
   const int64_t most = runner_->max_tokens(options.max_tokens);
   const bool in_chunks = options.long_text == LongText::chunks;
   // With chunks nothing is cut yet.
@@ -151,7 +152,7 @@ std::vector<Embedded> Embedder::embed(const std::vector<TaskInput>& inputs,
   }
 
   std::vector<std::vector<float>> vectors(sequences.size());
-  runner_->run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner_->run(sequences, is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
     const Var rows =
         pool(ctx, runner_->hidden(ctx, batch), batch.source.offsets, pooling_of(options.pooling));
     if (ctx.measuring()) return;

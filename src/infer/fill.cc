@@ -78,8 +78,8 @@ Filler::Filler(Model model, const TaskOptions& options)
   need_head(runner_->model(), {{Head::masked_lm}}, "filling masks");
 }
 
-std::vector<Filled> Filler::fill(const std::vector<TaskInput>& inputs,
-                                 const FillOptions& options) const {
+std::vector<Filled> Filler::fill(const std::vector<TaskInput>& inputs, const FillOptions& options,
+                                 const std::function<bool()>& is_cancelled) const {
   need_single_texts(inputs, "filling masks");
   const Model& model = runner_->model();
   int32_t mask_id = options.mask_id.value_or(-1);
@@ -123,7 +123,7 @@ std::vector<Filled> Filler::fill(const std::vector<TaskInput>& inputs,
     sequences.push_back(filled.masks.empty() ? TaskSequence{} : runner_->sequence(encoding));
   }
 
-  runner_->run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner_->run(sequences, is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
     std::vector<int32_t> rows;
     std::vector<FilledMask*> masks;
     for (size_t s = 0; s < batch.members.size(); ++s) {

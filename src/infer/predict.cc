@@ -64,7 +64,8 @@ Predictor::Predictor(Model model, const TaskOptions& options)
 }
 
 std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
-                                          const PredictOptions& options) const {
+                                          const PredictOptions& options,
+                                          const std::function<bool()>& is_cancelled) const {
   const Model& model = runner_->model();
   const auto most = static_cast<size_t>(runner_->max_tokens());
   std::vector<Predicted> results(inputs.size());
@@ -95,7 +96,7 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
     result.token_scores.resize(options.everywhere ? result.ids.size() - 1 : 0);
   }
 
-  runner_->run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner_->run(sequences, is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
     const PackedBatch& packed = model.has_source() ? batch.target : batch.source;
     struct Place {
       Predicted* result;

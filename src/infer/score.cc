@@ -81,8 +81,8 @@ Scorer::Scorer(Model model, const TaskOptions& options)
 
 bool Scorer::has_source() const { return runner_->model().has_source(); }
 
-std::vector<Scored> Scorer::score(const std::vector<TaskInput>& inputs,
-                                  const ScoreOptions& options) const {
+std::vector<Scored> Scorer::score(const std::vector<TaskInput>& inputs, const ScoreOptions& options,
+                                  const std::function<bool()>& is_cancelled) const {
   const auto window = static_cast<size_t>(runner_->max_tokens(options.window));
   const auto stride =
       static_cast<size_t>(options.stride > 0 ? options.stride : std::max<int64_t>(1, window / 2));
@@ -133,7 +133,7 @@ std::vector<Scored> Scorer::score(const std::vector<TaskInput>& inputs,
     }
   }
 
-  runner_->run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner_->run(sequences, is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
     const PackedBatch& packed = has_source() ? batch.target : batch.source;
     std::vector<int32_t> rows;
     std::vector<std::pair<int32_t, float*>> labels;  // and where the score goes

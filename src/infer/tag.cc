@@ -73,8 +73,8 @@ Tagger::Tagger(Model model, const TaskOptions& options)
 
 const std::vector<std::string>& Tagger::labels() const { return runner_->model().labels(); }
 
-std::vector<Tagged> Tagger::tag(const std::vector<TaskInput>& inputs,
-                                const TagOptions& options) const {
+std::vector<Tagged> Tagger::tag(const std::vector<TaskInput>& inputs, const TagOptions& options,
+                                const std::function<bool()>& is_cancelled) const {
   need_single_texts(inputs, "tagging words");
   const std::vector<ReadInput> read = runner_->read(inputs, runner_->max_tokens());
   std::vector<Tagged> results(inputs.size());
@@ -84,7 +84,7 @@ std::vector<Tagged> Tagger::tag(const std::vector<TaskInput>& inputs,
     results[i].truncated = read[i].truncated;
     sequences.push_back(runner_->sequence(read[i].encoding));
   }
-  runner_->run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner_->run(sequences, is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
     const Batch rows = batch.source.batch();
     const Var logits = runner_->transformer().classify(ctx, runner_->hidden(ctx, batch), rows);
     if (ctx.measuring()) return;

@@ -170,7 +170,8 @@ TaskBatch TaskRunner::make_batch(std::span<const TaskSequence> sequences,
           .target = has_targets ? PackedBatch(targets) : PackedBatch()};
 }
 
-void TaskRunner::run(std::span<const TaskSequence> sequences, const Step& step) {
+void TaskRunner::run(std::span<const TaskSequence> sequences,
+                     const std::function<bool()>& is_cancelled, const Step& step) {
   std::vector<size_t> order(sequences.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::erase_if(order, [&](size_t i) { return sequences[i].ids.empty(); });
@@ -179,6 +180,9 @@ void TaskRunner::run(std::span<const TaskSequence> sequences, const Step& step) 
   const std::lock_guard one_at_a_time(running_);
   const auto budget = static_cast<size_t>(std::max<int64_t>(1, options_.batch_tokens));
   for (size_t next = 0; next < order.size();) {
+    if (is_cancelled && is_cancelled()) {
+      throw Error(ErrorCode::cancelled, "the request was cancelled");
+    }
     std::vector<size_t> members;
     size_t tokens = 0;
     while (next < order.size() &&

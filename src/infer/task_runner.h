@@ -2,7 +2,7 @@
 // reads, sequences become batches, and batches run in memory that was planned.
 //
 //   TaskRunner runner(model, options);
-//   runner.run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+//   runner.run(sequences, is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
 //     const Var hidden = runner.hidden(ctx, batch);
 //     if (ctx.measuring()) return;             // called twice: to plan, then to run
 //     … batch.members[s] is the number of the s-th sequence …
@@ -67,7 +67,9 @@ class TaskRunner {
   // Calls step for every batch, twice: with a measuring context, then to compute. Sequences without
   // tokens are in none. Longest first, so that the memory of the first batch mostly does for all.
   using Step = std::function<void(Ctx& ctx, const TaskBatch& batch)>;
-  void run(std::span<const TaskSequence> sequences, const Step& step);
+  // `is_cancelled`, if there is one, is asked before each: then it throws cancelled.
+  void run(std::span<const TaskSequence> sequences, const std::function<bool()>& is_cancelled,
+           const Step& step);
 
   // The last layer's rows: of the decoder where the batch has targets, or the model has no encoder.
   Var hidden(Ctx& ctx, const TaskBatch& batch) const;

@@ -63,13 +63,33 @@ TEST_F(TaskRunnerTest, BatchesFillTheBudgetLongestFirst) {
   for (const size_t length : {3, 0, 5, 5, 12, 2})
     sequences.push_back({.ids = std::vector<int32_t>(length, 6)});
   std::vector<std::vector<size_t>> planned, run;
-  runner.run(sequences, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner.run(sequences, {}, [&](Ctx& ctx, const TaskBatch& batch) {
     (ctx.measuring() ? planned : run).push_back(batch.members);
     const Var hidden = runner.hidden(ctx, batch);
     EXPECT_EQ(hidden.rows(), static_cast<int64_t>(batch.source.tokens.size()));
   });
   EXPECT_EQ(run, (std::vector<std::vector<size_t>>{{4}, {2, 3}, {0, 5}}));
   EXPECT_EQ(planned, run);
+}
+
+TEST_F(TaskRunnerTest, StopsBetweenBatchesWhenItIsCancelled) {
+  TaskRunner runner(make(tiny(Head::none)), {.threads = 1, .batch_tokens = 10});
+  const std::vector<TaskSequence> sequences(5, {.ids = std::vector<int32_t>(10, 6)});
+  int batches = 0;
+  expect_error(ErrorCode::cancelled, "cancelled", [&] {
+    runner.run(
+        sequences, [&] { return batches == 2; },
+        [&](Ctx& ctx, const TaskBatch& batch) {
+          batches += ctx.measuring() ? 0 : 1;
+          runner.hidden(ctx, batch);
+        });
+  });
+  EXPECT_EQ(batches, 2);
+  // And it can be used again.
+  const Embedder embedder(make(tiny(Head::none)), {.threads = 1});
+  expect_error(ErrorCode::cancelled, "cancelled",
+               [&] { embedder.embed(many_texts(3), {}, [] { return true; }); });
+  EXPECT_EQ(embedder.embed(many_texts(3)).size(), size_t{3});
 }
 
 }  // namespace

@@ -114,6 +114,34 @@ TEST_F(HttpServerTest, CancelsTheWorkOfAClientThatGoes) {
   ADD_FAILURE() << "the place was not given back";
 }
 
+TEST_F(HttpServerTest, CancelsTasksOfAClientThatGoesToo) {
+  start({"gpt"});
+  const std::string text = "the cat sat on the mat . ";
+  std::string long_text;
+  while (long_text.size() + text.size() < 90'000) long_text += text;
+  const Json call{{"input", std::vector<std::string>(40, long_text)}};  // 800,000 tokens
+  const std::string body = call.dump();
+  {
+    RawClient raw(port());
+    ASSERT_TRUE(
+        raw.send("POST /v1/heed/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                 "Content-Length: " +
+                 std::to_string(body.size()) + "\r\n\r\n" + body));
+    while (client().get("/metrics").body.find("heed_requests_running 1") == std::string::npos) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+  const auto has_gone = [](const std::string& line) {
+    return line.find("\"/v1/heed/score\"") != std::string::npos &&
+           line.find("\"status\":499") != std::string::npos;
+  };
+  for (int i = 0; i < 600 && std::ranges::none_of(log_lines(), has_gone); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_TRUE(std::ranges::any_of(log_lines(), has_gone));
+  expect_fine();
+}
+
 // All of it at once.
 TEST_F(HttpServerTest, KeepsAnsweringInAFlood) {
   constexpr int kConnections = 1000;

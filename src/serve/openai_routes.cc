@@ -526,7 +526,8 @@ HttpReply embed(Call& call) {
   for (const Prompt& prompt : wish.input.values) {
     inputs.push_back({.text = prompt.text, .ids = prompt.ids.value_or(std::vector<int32_t>{})});
   }
-  const std::vector<Embedded> results = served->embedder().embed(inputs, served->embed_settings());
+  const std::vector<Embedded> results =
+      served->embedder().embed(inputs, served->embed_settings(), call.cancelled());
   Json data = Json::array();
   int64_t tokens = 0;
   for (const Embedded& result : results) {

@@ -61,7 +61,7 @@ HttpReply classify(Call& call) {
   std::vector<TaskInput> inputs = as_inputs(wish.input);
   add_pairs(wish.second, "second", inputs);
   const Classifier& classifier = served->classifier();
-  const std::vector<Classified> results = classifier.classify(inputs);
+  const std::vector<Classified> results = classifier.classify(inputs, call.cancelled());
   Json list = Json::array();
   for (const Classified& result : results) {
     Json json = Json::object();
@@ -99,7 +99,8 @@ HttpReply tag(Call& call) {
   const ServedModelPtr served = call.service.model_for(call, wish.model, "tag");
   const TagOptions options{.aggregation = wish.aggregation == "simple" ? Aggregation::simple
                                                                        : Aggregation::first};
-  const std::vector<Tagged> results = served->tagger().tag(as_inputs(wish.input), options);
+  const std::vector<Tagged> results =
+      served->tagger().tag(as_inputs(wish.input), options, call.cancelled());
   Json list = Json::array();
   for (size_t i = 0; i < results.size(); ++i) {
     const std::string& text = wish.input.values[i];
@@ -153,8 +154,8 @@ Json candidates_json(const std::vector<Candidate>& candidates) {
 HttpReply fill(Call& call) {
   const auto wish = read_fields<FillCall>(call);
   const ServedModelPtr served = call.service.model_for(call, wish.model, "fill");
-  const std::vector<Filled> results =
-      served->filler().fill(as_inputs(wish.input), {.top = static_cast<int>(wish.top)});
+  const std::vector<Filled> results = served->filler().fill(
+      as_inputs(wish.input), {.top = static_cast<int>(wish.top)}, call.cancelled());
   Json list = Json::array();
   for (const Filled& result : results) {
     Json masks = Json::array();
@@ -217,7 +218,7 @@ HttpReply score(Call& call) {
   if (!served->model().has_source() && !wish.target.values.empty()) {
     throw HttpError::bad_field("target", "target: this model has no source: all text is input");
   }
-  const std::vector<Scored> results = served->scorer().score(inputs);
+  const std::vector<Scored> results = served->scorer().score(inputs, {}, call.cancelled());
   Json list = Json::array();
   for (const Scored& result : results) {
     Json offsets = Json::array();
@@ -320,7 +321,7 @@ HttpReply predict(Call& call) {
   const ServedModelPtr served = call.service.model_for(call, wish.model, "complete");
   const TaskInput input{.text = wish.input, .second = wish.target, .ids = wish.ids};
   const Predicted result = served->predictor().predict(
-      {input}, {.top = static_cast<int>(wish.top), .everywhere = false})[0];
+      {input}, {.top = static_cast<int>(wish.top), .everywhere = false}, call.cancelled())[0];
   call.service.metrics().count_tokens(result.tokens, 0);
   return json_reply(
       {{"model", served->name()},
