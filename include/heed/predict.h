@@ -18,6 +18,7 @@ namespace heed {
 struct PredictOptions {
   int top = 5;             // candidates for each place
   bool everywhere = true;  // false: only after the last token
+  double temperature = 1;  // that the candidates' probabilities are taken at; above 0
 };
 
 struct Predicted : TaskResult {

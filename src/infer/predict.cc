@@ -13,19 +13,29 @@
 namespace heed {
 namespace {
 
+// log sum e^(logit / temperature)
+double log_sum_exp(std::span<const float> logits, double temperature) {
+  if (temperature == 1) return kernels::log_sum_exp(logits.data(), std::ssize(logits));
+  const double most = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp((logit - most) / temperature);
+  return most / temperature + std::log(sum);
+}
+
 // The likeliest ids of a row of logits; of two as likely, the lower id.
-std::vector<Candidate> likeliest(std::span<const float> logits, float log_sum, int top) {
+std::vector<Candidate> likeliest(std::span<const float> logits, const PredictOptions& options) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
-  const auto count = std::min(static_cast<size_t>(std::max(top, 0)), ids.size());
+  const auto count = std::min(static_cast<size_t>(std::max(options.top, 0)), ids.size());
   std::ranges::partial_sort(
       ids, ids.begin() + static_cast<ptrdiff_t>(count), [&](int32_t a, int32_t b) {
         const float la = logits[static_cast<size_t>(a)], lb = logits[static_cast<size_t>(b)];
         return la != lb ? la > lb : a < b;
       });
+  const double log_sum = log_sum_exp(logits, options.temperature);
   std::vector<Candidate> best;
   for (size_t i = 0; i < count; ++i) {
-    const double score = logits[static_cast<size_t>(ids[i])] - log_sum;
+    const double score = logits[static_cast<size_t>(ids[i])] / options.temperature - log_sum;
     best.push_back({.id = ids[i], .probability = std::exp(score)});
   }
   return best;
@@ -66,6 +76,11 @@ Predictor::Predictor(Model model, const TaskOptions& options)
 std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
                                           const PredictOptions& options,
                                           const std::function<bool()>& is_cancelled) const {
+  if (!(options.temperature > 0)) {
+    throw Error(ErrorCode::invalid_argument,
+                "a temperature is above 0, found " + std::to_string(options.temperature),
+                "near 0 the likeliest token has all the probability");
+  }
   const Model& model = runner_->model();
   const auto most = static_cast<size_t>(runner_->max_tokens());
   std::vector<Predicted> results(inputs.size());
@@ -114,8 +129,7 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
     const Var hidden = runner_->hidden(ctx, batch);
     runner_->each_logits(ctx, hidden, rows, [&](size_t i, std::span<float> logits) {
       const auto [result, token] = places[i];
-      const float log_sum = kernels::log_sum_exp(logits.data(), std::ssize(logits));
-      result->next[options.everywhere ? token : 0] = likeliest(logits, log_sum, options.top);
+      result->next[options.everywhere ? token : 0] = likeliest(logits, options);
       if (!options.everywhere || token + 1 == result->ids.size()) return;
       const int32_t id = result->ids[token + 1];
       if (id < 0 || id >= std::ssize(logits)) {
@@ -123,6 +137,7 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
                                                      " is outside the model's vocabulary of " +
                                                      std::to_string(logits.size()));
       }
+      const float log_sum = kernels::log_sum_exp(logits.data(), std::ssize(logits));
       result->token_scores[token] = logits[static_cast<size_t>(id)] - log_sum;
     });
   });

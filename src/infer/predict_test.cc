@@ -56,6 +56,24 @@ TEST_F(PredictTest, OrdersCandidatesAndSpellsThem) {
   EXPECT_EQ(best[0].piece, model.tokenizer().piece(best[0].id));
 }
 
+TEST_F(PredictTest, SharpensAndFlattensWithTheTemperature) {
+  const Predictor predictor(make(decoder()), {.threads = 1});
+  const auto at = [&](double temperature) {
+    return predictor
+        .predict({{.text = "the cat"}},
+                 {.top = 40, .everywhere = false, .temperature = temperature})[0]
+        .next[0];
+  };
+  const std::vector<Candidate> plain = at(1), sharp = at(0.5);
+  double sum = 0;
+  for (const Candidate& candidate : plain) sum += std::pow(candidate.probability, 2);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_EQ(sharp[i].id, plain[i].id);
+    EXPECT_NEAR(sharp[i].probability, std::pow(plain[i].probability, 2) / sum, 1e-5);
+  }
+  expect_error(ErrorCode::invalid_argument, "temperature", [&] { at(0); });
+}
+
 // A template may put an end after a text, and nothing would follow that.
 TEST_F(PredictTest, GoesOnFromAPromptWithoutItsEnd) {
   write("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizer", "eos_token": "[SEP]"})");

@@ -306,6 +306,7 @@ struct PredictCall {
   std::optional<std::string> target;
   std::vector<int32_t> ids;
   int64_t top = 10;
+  double temperature = 1;
 };
 void describe(Fields& fields, PredictCall& call) {
   fields.text({.name = "model", .about = "its name; needed where several complete"}, call.model);
@@ -314,6 +315,11 @@ void describe(Fields& fields, PredictCall& call) {
   fields.text({.name = "target", .about = "how far the target is written: encoder-decoder models"},
               call.target);
   fields.integer({.name = "top", .about = "tokens (10)", .min = 1, .max = 100}, call.top);
+  fields.number({.name = "temperature",
+                 .about = "that probabilities are taken at (1)",
+                 .min = 0.01,
+                 .max = 100},
+                call.temperature);
 }
 
 HttpReply predict(Call& call) {
@@ -321,7 +327,9 @@ HttpReply predict(Call& call) {
   const ServedModelPtr served = call.service.model_for(call, wish.model, "complete");
   const TaskInput input{.text = wish.input, .second = wish.target, .ids = wish.ids};
   const Predicted result = served->predictor().predict(
-      {input}, {.top = static_cast<int>(wish.top), .everywhere = false}, call.cancelled())[0];
+      {input},
+      {.top = static_cast<int>(wish.top), .everywhere = false, .temperature = wish.temperature},
+      call.cancelled())[0];
   call.service.metrics().count_tokens(result.tokens, 0);
   return json_reply(
       {{"model", served->name()},
