@@ -15,6 +15,8 @@
 
 namespace heed {
 
+class Network;
+
 struct PresetInfo {
   std::string name;
   std::string about;
@@ -36,6 +38,12 @@ struct ShapeMemory {
   int64_t training_bytes = 0;  // activations and gradients of them
 };
 
+// A weight as the model declares it: "encoder.0.self.qkv.weight" [rows, cols].
+struct WeightShape {
+  std::string name;
+  int64_t rows = 0, cols = 0;
+};
+
 struct ModelInfo {
   std::string model_type;  // "marian"; "heed" where Hugging Face has no equivalent
   int64_t parameters = 0;
@@ -45,8 +53,11 @@ struct ModelInfo {
   double flops_per_token = 0;  // of one forward, products of the weights alone
   std::vector<ShapeMemory> memory;
   std::vector<Setting> settings;
+  std::vector<WeightShape> weights;  // in the order of the model
 };
 ModelInfo model_info(const std::string& folder);
+// Of one that is loaded: Model::network().
+ModelInfo model_info(const Network& network);
 ModelInfo preset_info(const std::string& name);
 
 struct ConvertOptions {

@@ -95,6 +95,9 @@ ModelInfo info_of(const ModelConfig& config, const std::string& model_type) {
   describe(config, [&](const char* name, const auto&, const char* help) {
     info.settings.push_back({name, values.at(name).dump(), help});
   });
+  for (const ParameterSpec& spec : declare(config)) {
+    info.weights.push_back({spec.name, spec.rows, spec.cols});
+  }
   return info;
 }
 
@@ -114,10 +117,13 @@ ModelInfo preset_info(const std::string& name) {
 }
 
 ModelInfo model_info(const std::string& folder) {
-  const Network model = Network::load(folder, {.form = WeightForm::stored});
-  ModelInfo info = info_of(model.config(), model.hugging_face().model_type);
-  info.weight_bytes = model.parameters().bytes();
-  info.weight_type = weight_type_name(main_type(model.parameters()));
+  return model_info(Network::load(folder, {.form = WeightForm::stored}));
+}
+
+ModelInfo model_info(const Network& network) {
+  ModelInfo info = info_of(network.config(), network.hugging_face().model_type);
+  info.weight_bytes = network.parameters().bytes();
+  info.weight_type = weight_type_name(main_type(network.parameters()));
   return info;
 }
 

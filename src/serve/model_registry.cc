@@ -128,6 +128,15 @@ const Predictor& ServedModel::predictor() {
               [&] { return std::make_unique<Predictor>(model_, task_options()); });
 }
 
+const EmbedOptions& ServedModel::embed_settings() {
+  return made(mutex_, embed_settings_,
+              [&] { return std::make_unique<EmbedOptions>(embed_options(folder_)); });
+}
+const ModelInfo& ServedModel::info() {
+  return made(mutex_, info_,
+              [&] { return std::make_unique<ModelInfo>(model_info(model_.network())); });
+}
+
 std::vector<std::string> ServedModel::abilities() const {
   std::vector<std::string> list;
   const std::string head = model_.head();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "heed/engine.h"
+#include "heed/models.h"
 #include "heed/parse.h"
 #include "heed/predict.h"
 #include "heed/tasks.h"
@@ -53,7 +54,8 @@ class ServedModel {
   const Embedder& embedder();
   const Scorer& scorer();
   const Predictor& predictor();
-  EmbedOptions embed_settings() const { return embed_options(folder_); }
+  const EmbedOptions& embed_settings();
+  const ModelInfo& info();
   TaskOptions task_options() const { return {.threads = settings_.threads}; }
 
   // What it can be asked for: "translate", "complete", "classify", …
@@ -78,6 +80,8 @@ class ServedModel {
   std::unique_ptr<Embedder> embedder_;
   std::unique_ptr<Scorer> scorer_;
   std::unique_ptr<Predictor> predictor_;
+  std::unique_ptr<EmbedOptions> embed_settings_;
+  std::unique_ptr<ModelInfo> info_;
 };
 
 using ServedModelPtr = std::shared_ptr<ServedModel>;

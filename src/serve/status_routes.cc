@@ -1,5 +1,4 @@
 // How the server is, what it serves, and what it takes; loading and unloading.
-#include "heed/models.h"
 #include "heed/version.h"
 #include "serve/service.h"
 
@@ -42,11 +41,12 @@ HttpReply show_model(Call& call) { return json_reply(model_json(*named(call))); 
 // All that the Model tab of the page draws.
 HttpReply describe_model(Call& call) {
   const ServedModelPtr served = named(call);
-  const ModelInfo info = model_info(served->folder());
+  const ModelInfo& info = served->info();
   Json json = model_json(*served);
   json["model_type"] = info.model_type;
   json["parameters"] = info.parameters;
   json["weight_bytes"] = info.weight_bytes;
+  json["weight_type"] = info.weight_type;
   json["flops_per_token"] = info.flops_per_token;
   Json& memory = json["memory"] = Json::array();
   for (const ShapeMemory& shape : info.memory) {
@@ -57,6 +57,10 @@ HttpReply describe_model(Call& call) {
   Json& settings = json["settings"] = Json::object();
   for (const Setting& setting : info.settings) {
     settings[setting.name] = Json::parse(setting.value, nullptr, false);
+  }
+  Json& weights = json["weights"] = Json::array();
+  for (const WeightShape& weight : info.weights) {
+    weights.push_back({{"name", weight.name}, {"shape", {weight.rows, weight.cols}}});
   }
   return json_reply(json);
 }
