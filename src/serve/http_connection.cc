@@ -111,6 +111,14 @@ int Connections::count() const {
   return static_cast<int>(all_.size());
 }
 
+int Connections::answering() const {
+  const std::lock_guard lock(mutex_);
+  const auto is_answering = [](const Connection* connection) {
+    return connection->phase == Connection::Phase::answering;
+  };
+  return static_cast<int>(std::ranges::count_if(all_, is_answering));
+}
+
 // ---- ConnectionStream --------------------------------------------------------------------------
 
 bool ConnectionStream::wait(short events, double seconds) const {

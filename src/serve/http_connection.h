@@ -44,6 +44,7 @@ class Connections {
   void close_waiting();
   void close_all();
   int count() const;
+  int answering() const;
 
  private:
   const int most_;

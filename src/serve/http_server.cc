@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <condition_variable>
@@ -344,6 +345,15 @@ HttpServer::~HttpServer() = default;
 int HttpServer::bind(const std::string& host, int port) { return listener_->bind(host, port); }
 void HttpServer::listen() { listener_->listen_until_stopped(); }
 void HttpServer::stop() { listener_->stop_listening(); }
+bool HttpServer::wait_until_sent(double seconds) const {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(std::max(seconds, 0.0));
+  while (listener_->connections().answering() > 0) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
 void HttpServer::abandon() { listener_->connections().close_all(); }
 int HttpServer::connections() const { return listener_->connections().count(); }
 

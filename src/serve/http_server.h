@@ -76,6 +76,8 @@ class HttpServer {
   void listen();
   // Takes no new connections, and closes those that wait for their next request.
   void stop();
+  // After stop(): whether every reply that was begun is sent, within the time.
+  bool wait_until_sent(double seconds) const;
   // Closes all of them, whatever they are at.
   void abandon();
 

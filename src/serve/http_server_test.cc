@@ -103,7 +103,10 @@ TEST_F(HttpServerTest, CancelsTheWorkOfAClientThatGoes) {
     RawClient raw(port());
     ASSERT_TRUE(raw.send(head("Content-Length: " + std::to_string(body.size()) + "\r\n") + body));
     EXPECT_THAT(raw.receive("data: "), HasSubstr("200 OK"));
-    EXPECT_EQ(client().post("/v1/completions", {{"prompt", "the"}}).status, 429);
+    const Received refused = client().post("/v1/completions", {{"prompt", "the"}});
+    EXPECT_EQ(refused.status, 429);
+    EXPECT_EQ(refused.headers.at("Retry-After"), "1");
+    EXPECT_EQ(refused.json()["error"]["type"], "rate_limit_error");
   }
   // The only place is free again long before all of it could have been written.
   for (int i = 0; i < 100; ++i) {
@@ -112,6 +115,30 @@ TEST_F(HttpServerTest, CancelsTheWorkOfAClientThatGoes) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   ADD_FAILURE() << "the place was not given back";
+}
+
+TEST_F(HttpServerTest, LetsNobodyWaitOrRunForever) {
+  start({"gpt"}, {.limits = {.running = 1, .waiting = 4, .wait_seconds = 0.2, .run_seconds = 0.5}});
+  Json call{{"prompt", std::vector<std::string>(256, "the cat")}, {"max_tokens", 60}, {"beam", 16}};
+  Received late;
+  std::thread runs([&] { late = client().post("/v1/completions", call); });
+  while (client().get("/metrics").body.find("heed_requests_running 1") == std::string::npos) {
+    std::this_thread::yield();
+  }
+  const Received waited = client().post("/v1/completions", {{"prompt", "the"}});
+  EXPECT_EQ(waited.status, 503) << waited.body;
+  EXPECT_EQ(waited.headers.at("Retry-After"), "5");
+  runs.join();
+  EXPECT_EQ(late.status, 503) << late.body;
+  EXPECT_THAT(late.body, HasSubstr("longer than the 0.5 s"));
+  EXPECT_EQ(late.headers.at("Retry-After"), "5");
+  // A stream that has begun ends with the same words.
+  call["stream"] = true;
+  const Received stream = client().post("/v1/completions", call);
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_THAT(stream.body, HasSubstr("longer than the 0.5 s"));
+  EXPECT_THAT(stream.body, testing::EndsWith("data: [DONE]\n\n"));
+  expect_fine();
 }
 
 TEST_F(HttpServerTest, CancelsTasksOfAClientThatGoesToo) {
@@ -154,6 +181,7 @@ TEST_F(HttpServerTest, KeepsAnsweringInAFlood) {
   const std::string body = call.dump();
   const std::string length = "Content-Length: " + std::to_string(body.size()) + "\r\n";
   std::vector<std::unique_ptr<RawClient>> flood;
+  int fine = 0;
   for (int i = 0; i < kConnections; ++i) {
     flood.push_back(std::make_unique<RawClient>(port(), 1));
     RawClient& raw = *flood.back();
@@ -182,9 +210,58 @@ TEST_F(HttpServerTest, KeepsAnsweringInAFlood) {
       default:
         raw.send(std::string(5000, '\0'));
     }
-    if (i % 20 == 19) expect_fine();
+    if (i % 20 == 19) expect_fine(), ++fine;
   }
-  expect_fine();
+  // Whoever was not closed to make room for others hears what was wrong.
+  const std::map<int, std::string> expected = {
+      {1, "408"}, {2, "408"}, {3, "413"}, {4, "400"}, {5, "400"}};
+  std::map<int, int> told;
+  for (int i = 0; i < kConnections; ++i) {
+    const auto status = expected.find(i % 8);
+    if (status == expected.end()) continue;
+    const std::string reply = flood[static_cast<size_t>(i)]->receive("\r\n\r\n");
+    if (reply.empty()) continue;
+    EXPECT_THAT(reply, testing::StartsWith("HTTP/1.1 " + status->second)) << "kind " << i % 8;
+    ++told[i % 8];
+  }
+  for (const int kind : {3, 4, 5}) EXPECT_GT(told[kind], 0) << "kind " << kind;
+  flood.clear();
+  expect_fine(), ++fine;
+  // Nothing that was accepted is lost: all of it is in the log, and the place it had is free.
+  const auto is_answer = [](const std::string& line) {
+    const Json json = Json::parse(line);
+    return json.value("route", "") == "/v1/completions" && json["status"] == 200;
+  };
+  EXPECT_GE(std::ranges::count_if(log_lines(), is_answer), fine);
+  for (int i = 0; i < 100; ++i) {
+    if (client().get("/metrics").body.find("heed_requests_running 0\n") != std::string::npos)
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ADD_FAILURE() << client().get("/metrics").body;
+}
+
+// A reply that is half sent when the server is told to end.
+TEST(HttpServerAloneTest, SendsRepliesToTheirEndBeforeItEnds) {
+  constexpr size_t kBytes = 64 << 20;  // more than sockets hold
+  HttpServer server({}, [&](HttpRequest&) { return HttpReply{.body = std::string(kBytes, 'x')}; });
+  const int port = server.bind("127.0.0.1", 0);
+  std::thread running([&] { server.listen(); });
+  RawClient slow(port);
+  ASSERT_TRUE(slow.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  const std::string begin = slow.receive("\r\n\r\n");
+  EXPECT_THAT(begin, HasSubstr("200 OK"));
+  server.stop();
+  EXPECT_FALSE(server.wait_until_sent(0.05));
+  std::thread reading([&] {
+    const std::string rest = slow.receive();
+    const size_t head = begin.find("\r\n\r\n") + 4;
+    EXPECT_EQ(begin.size() - head + rest.size(), kBytes);
+  });
+  EXPECT_TRUE(server.wait_until_sent(30));
+  server.abandon();
+  reading.join();
+  running.join();
 }
 
 }  // namespace

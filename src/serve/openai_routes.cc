@@ -266,6 +266,7 @@ class Completion {
   bool is_late() const {
     return service_.is_aborting() || std::chrono::steady_clock::now() > deadline_;
   }
+  HttpError late_error() const { return service_.cancelled_error(deadline_); }
 
  private:
   Json logprobs_json(const Choice& choice) const;
@@ -414,7 +415,8 @@ class CompletionStream {
           finish(completion_->take(r), write);
           is_finished[r] = true, --left;
         }
-        is_open_ = is_open_ && !is_client_gone() && !completion_->is_late();
+        is_open_ = is_open_ && !is_client_gone();
+        if (is_open_ && completion_->is_late()) throw completion_->late_error();
       }
       completion_->count();
       if (completion_->wish().include_usage) {
@@ -422,8 +424,11 @@ class CompletionStream {
         last["usage"] = completion_->usage();
         send(last, write);
       }
+    } catch (const HttpError& error) {
+      send_error(error, write);
     } catch (const Error& error) {
-      send(Json::parse(error_reply(HttpError::from(error), Route::Form::openai).body), write);
+      const bool is_late = error.code() == ErrorCode::cancelled;
+      send_error(is_late ? completion_->late_error() : HttpError::from(error), write);
     }
     if (is_open_) write("data: [DONE]\n\n");
   }
@@ -431,6 +436,9 @@ class CompletionStream {
  private:
   void send(const Json& json, const HttpWriter& write) {
     if (is_open_) is_open_ = write("data: " + dump(json) + "\n\n");
+  }
+  void send_error(const HttpError& error, const HttpWriter& write) {
+    send(Json::parse(error_reply(error, Route::Form::openai).body), write);
   }
 
   void echo(const HttpWriter& write) {

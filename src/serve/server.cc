@@ -14,6 +14,8 @@ namespace {
 
 // For connections that are just being closed, when everything is answered.
 constexpr std::chrono::milliseconds kLastWords{2000};
+// How often a second signal is looked for.
+constexpr double kGlance = 0.1;
 // For what was cancelled to notice.
 constexpr double kCancelSeconds = 10;
 
@@ -73,11 +75,16 @@ class Server::Impl {
   void stop() {
     service_.close();
     service_.log({{"event", "stopping"}});
-    if (!service_.gate().wait_until_empty(service_.options().limits.drain_seconds)) {
+    const double patience = service_.options().limits.drain_seconds;
+    if (!service_.gate().wait_until_empty(patience)) {
       service_.abort();
       service_.gate().wait_until_empty(kCancelSeconds);
     }
     http_.stop();
+    // What was answered is still on its way to those who read slowly.
+    for (double waited = 0; waited < patience && !service_.is_aborting(); waited += kGlance) {
+      if (http_.wait_until_sent(kGlance)) break;
+    }
     const auto deadline = std::chrono::steady_clock::now() + kLastWords;
     while (http_.connections() > 0 && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));

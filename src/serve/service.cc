@@ -244,8 +244,13 @@ HttpReply Service::answer(HttpRequest& request) {
   } catch (const HttpError& error) {
     reply = error_reply(error, form);
   } catch (const Error& error) {
-    const bool gone = error.code() == ErrorCode::cancelled && request.is_client_gone();
-    reply = error_reply(gone ? HttpError(kClientGone, error.what()) : HttpError::from(error), form);
+    if (error.code() != ErrorCode::cancelled) {
+      reply = error_reply(HttpError::from(error), form);
+    } else {
+      const bool gone = request.is_client_gone();
+      reply = error_reply(
+          gone ? HttpError(kClientGone, error.what()) : cancelled_error(call.deadline), form);
+    }
     if (error.code() == ErrorCode::internal) {
       log({{"event", "internal_error"}, {"id", call.id}, {"message", error.what()}});
     }
@@ -275,6 +280,16 @@ HttpReply Service::answer(HttpRequest& request) {
     log(line);
   };
   return reply;
+}
+
+HttpError Service::cancelled_error(Clock::time_point deadline) const {
+  constexpr int kRetrySeconds = 5;
+  if (is_aborting_ || Clock::now() < deadline) {
+    return HttpError::later(503, "the server is shutting down", kRetrySeconds);
+  }
+  const std::string seconds = Json(options_.limits.run_seconds).dump();
+  return HttpError::later(503, "the request took longer than the " + seconds + " s it may run",
+                          kRetrySeconds);
 }
 
 void Service::add_cors(HttpReply& reply) const {

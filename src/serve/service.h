@@ -78,6 +78,9 @@ class Service {
 
   void log(const Json& line) const;
 
+  // What a request that was cancelled is told: it ran too long, or the server is ending.
+  HttpError cancelled_error(std::chrono::steady_clock::time_point deadline) const;
+
   // What runs is cancelled.
   void abort() { is_aborting_ = true; }
   bool is_aborting() const { return is_aborting_; }
