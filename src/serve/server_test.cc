@@ -1,6 +1,7 @@
 #include "heed/serve.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "serve/serve_testing.h"
 
@@ -46,6 +47,45 @@ TEST_F(ServerTest, TellsHowItIsAndWhatItServes) {
                ["schema"]["required"],
             Json::array({"q"}));
   EXPECT_TRUE(api["paths"].contains("/v1/heed/models/{name}"));
+}
+
+// Every path and method that /openapi.json lists is there, and needs what it says it does.
+TEST_F(ServerTest, DescribesItsRoutesAsTheyAre) {
+  start({"gpt", "en-de", "mlm", "labels", "tags"}, {.admin_key = "boss", .runs_folder = path("")});
+  const Json api = client().get("/openapi.json").json();
+  ASSERT_EQ(api["openapi"], "3.0.3");
+  int bodies = 0;
+  for (const auto& [pattern, methods] : api["paths"].items()) {
+    std::string address = pattern;
+    for (const auto& [name, value] : {std::pair("{name}", "gpt"), std::pair("{file}", "main.js")}) {
+      const size_t at = address.find(name);
+      if (at != std::string::npos) address.replace(at, std::strlen(name), value);
+    }
+    for (const auto& [method, operation] : methods.items()) {
+      SCOPED_TRACE(method + " " + pattern);
+      EXPECT_EQ(operation.contains("parameters"), pattern.find('{') != std::string::npos);
+      if (method == "get") {
+        EXPECT_EQ(client().get(address).status, 200);
+        EXPECT_EQ(client().remove(address).status == 405, !methods.contains("delete"));
+        continue;
+      }
+      if (method != "post") continue;
+      ++bodies;
+      const Json& content = operation["requestBody"]["content"];
+      const Json& schema = content["application/json"]["schema"];
+      const Received empty = client().post(address, Json::object(), kAdmin);
+      for (const Json& required : schema.value("required", Json::array())) {
+        ASSERT_EQ(empty.status, 400) << empty.body;
+        EXPECT_THAT(empty.body, HasSubstr(required.get<std::string>() + " is missing"));
+      }
+      EXPECT_EQ(client().post(address, {{"no_such_field", 1}}, kAdmin).status, 400);
+      const bool takes_form = content.contains("application/x-www-form-urlencoded");
+      const Received form =
+          client().post_text(address, "x=1", "application/x-www-form-urlencoded", kAdmin);
+      EXPECT_EQ(form.status, takes_form ? 400 : 415);
+    }
+  }
+  EXPECT_GE(bodies, 13);
 }
 
 TEST_F(ServerTest, AsksForKeys) {
