@@ -113,10 +113,12 @@ void ServeTest::start(const std::vector<std::string>& kinds, ServerOptions optio
   for (const std::string& kind : kinds) options.models.push_back({.folder = make_model(kind)});
   options.port = 0;
   if (options.threads == 0) options.threads = 1;
-  options.log = [this](std::string_view line) {
-    const std::lock_guard lock(log_mutex_);
-    log_.emplace_back(line);
-  };
+  if (!options.log) {
+    options.log = [this](std::string_view line) {
+      const std::lock_guard lock(log_mutex_);
+      log_.emplace_back(line);
+    };
+  }
   server_ = std::make_unique<Server>(std::move(options));
   running_ = std::thread([this] { server_->run(); });
 }

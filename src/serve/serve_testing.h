@@ -69,7 +69,7 @@ class ServeTest : public FolderTest {
   void TearDown() override;
 
   std::string make_model(const std::string& kind) const;
-  // Starts with these models; `options` may say more.
+  // Starts with these models; `options` may say more. Without a log of theirs, log_lines() has it.
   void start(const std::vector<std::string>& kinds, ServerOptions options = {});
   // Stops and waits until it has ended.
   void stop();
