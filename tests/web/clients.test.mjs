@@ -1,6 +1,8 @@
 // Clients that others wrote.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { libreTranslate } from "libretranslate-ts";
 import OpenAI from "openai";
 import { startServer } from "./heed.mjs";
 
@@ -33,6 +35,41 @@ test("openai streams the text that it completes", async () => {
   assert.deepEqual(usage, whole.usage);
 });
 
+test("openai gives n answers, and streams them side by side", async () => {
+  const call = { model: "gpt", prompt: ["the cat", "she"], max_tokens: 10, temperature: 1, seed: 7, n: 3 };
+  const whole = await client.completions.create(call);
+  assert.deepEqual(whole.choices.map((choice) => choice.index), [0, 1, 2, 3, 4, 5]);
+  assert.ok(new Set(whole.choices.slice(0, 3).map((choice) => choice.text)).size > 1);
+  const texts = Array(6).fill("");
+  for await (const part of await client.completions.create({ ...call, stream: true })) for (const choice of part.choices) texts[choice.index] += choice.text;
+  assert.deepEqual(texts, whole.choices.map((choice) => choice.text));
+});
+
+test("openai stops where it is told to, and echoes", async () => {
+  const call = { model: "gpt", prompt: "the cat", max_tokens: 12, temperature: 0 };
+  const { choices: [free] } = await client.completions.create(call);
+  const words = free.text.trim().split(/\s+/);
+  const stop = words.find((word, i) => i > 0 && word !== words[0]) ?? words.at(-1);
+  const { choices: [stopped] } = await client.completions.create({ ...call, stop: [stop, "never"] });
+  assert.equal(stopped.text, free.text.slice(0, free.text.indexOf(stop)));
+  assert.equal(stopped.finish_reason, "stop");
+  const { choices: [echoed] } = await client.completions.create({ ...call, echo: true });
+  assert.ok(echoed.text.startsWith("the cat") && echoed.text.endsWith(free.text));
+});
+
+test("openai's logprobs are of the tokens of the answer", async () => {
+  const call = { model: "gpt", prompt: "the cat", max_tokens: 6, temperature: 0, logprobs: 3 };
+  const { choices: [{ logprobs }] } = await client.completions.create(call);
+  assert.equal(logprobs.tokens.length, logprobs.text_offset.length);
+  logprobs.top_logprobs.forEach((tops, i) => {
+    assert.equal(Object.keys(tops).length, 3);
+    assert.ok(Math.abs(Math.max(...Object.values(tops)) - logprobs.token_logprobs[i]) < 1e-4); // greedy took the likeliest
+  });
+  const streamed = [];
+  for await (const part of await client.completions.create({ ...call, stream: true })) if (part.choices[0]?.logprobs) streamed.push(...part.choices[0].logprobs.tokens);
+  assert.deepEqual(streamed, logprobs.tokens);
+});
+
 test("openai embeds", async () => {
   const answer = await client.embeddings.create({ model: "mlm", input: ["the cat", "a dog"] }); // base64 underneath
   assert.equal(answer.data.length, 2);
@@ -45,11 +82,36 @@ test("openai embeds", async () => {
 test("openai lists models, and understands refusals", async () => {
   const names = [];
   for await (const model of client.models.list()) names.push(model.id);
-  assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags"]);
+  assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags", "alibi", "rope"]);
   await assert.rejects(client.completions.create({ model: "none", prompt: "x" }), OpenAI.NotFoundError);
   await assert.rejects(client.completions.create({ model: "gpt", prompt: "x", temperature: 9 }), (error) => error instanceof OpenAI.BadRequestError && error.param === "temperature");
   const stranger = new OpenAI({ baseURL: `${server.url}v1`, apiKey: "wrong", maxRetries: 0 });
   await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
+  await assert.rejects(client.completions.create({ model: "gpt", prompt: "x", logit_bias: { 5: 1 } }), (error) => error.param === "logit_bias");
+  await assert.rejects(client.embeddings.create({ model: "mlm", input: "x".repeat(200_000) }), (error) => error.status === 413);
+  assert.equal((await client.models.retrieve("gpt")).id, "gpt");
+});
+
+// Without a retry of its own a client hears 429, and with one it comes through.
+test("openai is told to come later, and does", async () => {
+  const busy = await startServer("--max-running", "1", "--max-waiting", "0");
+  try {
+    const make = (maxRetries) => new OpenAI({ baseURL: `${busy.url}v1`, apiKey: "none", maxRetries });
+    const long = await make(0).completions.create({ model: "gpt", prompt: Array(200).fill("the cat"), max_tokens: 40, stream: true });
+    await assert.rejects(make(0).completions.create({ model: "gpt", prompt: "the cat" }), OpenAI.RateLimitError);
+    const patient = make(5).completions.create({ model: "gpt", prompt: "the cat" });
+    long.controller.abort(); // which gives its place back
+    assert.equal((await patient).choices.length, 1);
+  } finally {
+    assert.equal(await busy.stop(), 0);
+  }
+});
+
+test("/openapi.json is an OpenAPI description, and lists what the clients here call", async () => {
+  const description = await (await fetch(`${server.url}openapi.json`)).json();
+  const { valid, errors } = await new Validator().validate(structuredClone(description));
+  assert.ok(valid, JSON.stringify(errors));
+  for (const path of ["/translate", "/languages", "/v1/completions", "/v1/embeddings", "/v1/models", "/metrics"]) assert.ok(description.paths[path], path);
 });
 
 // Whoever was let in is answered in full; the others are refused.
@@ -81,6 +143,20 @@ test("TERM under load answers everybody who was let in, and ends well", async ()
   assert.ok(seen.refused > 0);
   const answered = own.log().split("\n").filter((line) => line.includes('"/v1/completions"') && JSON.parse(line).status === 200);
   assert.equal(answered.length, seen.whole);
+});
+
+test("libretranslate-ts lists languages, translates, and understands refusals", async () => {
+  libreTranslate.setApiEndpoint(server.url.replace(/\/$/, ""));
+  libreTranslate.setApiKey("secret");
+  const languages = await libreTranslate.listLanguages();
+  assert.deepEqual(languages.find((language) => language.code === "en"), { code: "en", name: "English", targets: ["de"] });
+  const answer = await libreTranslate.translate("the cat", "en", "de", 2);
+  assert.equal(answer.status, 200, answer.error);
+  assert.ok(answer.translatedText.length > 0);
+  assert.equal(answer.alternatives.length, 2);
+  assert.match((await libreTranslate.translate("the cat", "en", "fr")).error, /fr is not supported/);
+  libreTranslate.setApiKey("wrong");
+  assert.match((await libreTranslate.translate("the cat", "en", "de")).error, /key/);
 });
 
 // As LibreTranslate's documentation calls it.

@@ -25,7 +25,7 @@ function writeRuns(folder) {
 // Returns {url, folder, stop}; stop() resolves to the exit status.
 export async function startServer(...flags) {
   const folder = mkdtempSync(join(tmpdir(), "heed-web-"));
-  const models = { "en-de": "marian", gpt: "gpt2", mlm: "bert-mlm", labels: "bert-classify", tags: "bert-tag" };
+  const models = { "en-de": "marian", gpt: "gpt2", mlm: "bert-mlm", labels: "bert-classify", tags: "bert-tag", alibi: "bloom-alibi", rope: "llama-gqa" };
   writeRuns(folder);
   const args = ["serve", "--port", "0", "--threads", "1", "--runs", join(folder, "runs"), ...flags];
   for (const [name, source] of Object.entries(models)) {
