@@ -42,7 +42,7 @@ export function lineChart(title, series) {
   const y = (value) => top + (1 - (Math.min(value, high) - low) / (high - low)) * (height - top - bottom);
   const latest = shown.map((s) => `${s.name} ${shortNumber(s.points.at(-1)[1])}`).join(", ");
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}, at step ${to}: ${latest}` });
-  for (const value of ticks(low, high, 4)) {
+  for (const value of ticks(low, high, 5)) {
     picture.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }),
       svg("text", { class: "label", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, shortNumber(value)));
   }

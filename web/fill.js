@@ -3,7 +3,7 @@ import { able, bars, call, el, later, latest, modelChoice, nobody, say, visible 
 
 export function makeFill(panel, models) {
   const own = able(models, "fill");
-  panel.append(el("h2", {}, "Fill"), el("p", { class: "soft" }, "Write [MASK] where a word is missing. Click a candidate to put it there."));
+  panel.append(el("h2", {}, "Fill"), el("p", { class: "soft" }, "Write [MASK] where a word is missing: a model like BERT was trained to guess it from both sides. Click a candidate to put it there."));
   if (!own.length) return void panel.append(nobody("fill in words", "heed serve --model bert=models/bert-base-uncased"));
 
   const { select, label } = modelChoice(own, () => run());
@@ -26,7 +26,7 @@ export function makeFill(panel, models) {
     results.replaceChildren(...filled.masks.map((mask, m) => el("div", { class: "card" },
       el("h3", {}, filled.masks.length > 1 ? `Mask ${m + 1}` : "Candidates"),
       bars(mask.candidates.map((c) => ({ name: visible(c.text || c.piece), p: c.probability, onclick: () => put(m, c.text) }))))));
-    say(filled.text);
+    say(`The likeliest: ${filled.text}`);
   });
   const soon = later(300, run);
 

@@ -3,17 +3,17 @@ import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, say, s
 
 export function makeGenerate(panel, models, shared) {
   const own = able(models, "complete").filter((m) => m.family === "decoder_only" && m.abilities.includes("tokenize"));
-  panel.append(el("h2", {}, "Generate"), el("p", { class: "soft" }, "The bars are what the model thinks comes next. Click one to write it, or click a token of the text to go another way from there."));
+  panel.append(el("h2", {}, "Generate"), el("p", { class: "soft" }, "The model writes by drawing a token from these bars, again and again; the sliders shape what it draws from. Click a bar to write that token, or a token of the text to go another way from there."));
   if (!own.length) return void panel.append(nobody("continue a text", "heed serve --model gpt=models/gpt2"));
 
   const { select, label } = modelChoice(own, () => refresh());
   const input = el("textarea", { id: "generate-input", "aria-label": "Text", placeholder: "Once upon a time", oninput: () => { shared.text = input.value; soon(); } });
-  const temperature = slider("Temperature", { min: 0, max: 2, step: 0.05, value: 0.8, format: (v) => v.toFixed(2) }, () => showNext());
+  const temperature = slider("Temperature", { min: 0, max: 2, step: 0.05, value: 0.8, format: (v) => v.toFixed(2) }, () => { showNext(); askAgain(); });
   const topK = slider("Top k", { min: 0, max: 50, step: 1, value: 0, format: (v) => v || "all" }, () => showNext());
   const topP = slider("Top p", { min: 0.05, max: 1, step: 0.05, value: 1, format: (v) => v.toFixed(2) }, () => showNext());
   const length = slider("New tokens", { min: 1, max: 200, step: 1, value: 40 });
   const go = el("button", { type: "button", id: "generate-go", onclick: () => run() }, "Generate");
-  const stop = el("button", { type: "button", class: "quiet", onclick: () => halt() }, "Stop");
+  const stop = el("button", { type: "button", class: "quiet", disabled: true, onclick: () => halt() }, "Stop");
   const tokens = el("div", { class: "output", id: "generate-tokens" });
   const next = el("div", { id: "generate-next" });
   panel.append(el("div", { class: "columns" },
@@ -24,21 +24,30 @@ export function makeGenerate(panel, models, shared) {
       el("div", { class: "card" }, el("h3", {}, "What comes next"), next),
       el("div", { class: "card" }, el("h3", {}, "Tokens"), tokens))));
 
-  let candidates = [], before = "";
+  // Before what the candidates would stand, and at which temperature they were asked for.
+  let candidates = [], before = "", askedAt = 1;
 
   // What the sliders make of the model's own probabilities.
   function drawn(list) {
     const t = temperature.value;
-    let rows = list.map((c) => ({ ...c, p: t === 0 ? 0 : c.probability ** (1 / t) }));
-    if (t === 0 && rows.length) rows[0].p = 1;
-    // Of those not listed only the sum is known; they are as if as unlikely as the last.
-    const sum = rows.reduce((s, r) => s + r.p, 0);
-    rows.forEach((r) => (r.p /= sum || 1));
-    if (topK.value) rows = rows.slice(0, topK.value);
-    let mass = 0;
-    if (topP.value < 1) rows = rows.filter((r) => { const keep = mass < topP.value; mass += r.p; return keep; });
-    const left = rows.reduce((s, r) => s + r.p, 0);
-    return rows.map((r) => ({ ...r, p: r.p / (left || 1) }));
+    if (t === 0) return list.slice(0, 1).map((c) => ({ ...c, p: 1 }));
+    // At another temperature than was asked for: about right, until the server's answer is there.
+    let rows = list.map((c) => ({ ...c, p: c.probability ** (askedAt / t) }));
+    if (askedAt !== t) {
+      const sum = rows.reduce((s, r) => s + r.p, 0);
+      rows.forEach((r) => (r.p /= sum));
+    }
+    let all = 1; // of all tokens, those that are not listed too
+    if (topK.value) {
+      rows = rows.slice(0, topK.value);
+      all = rows.reduce((s, r) => s + r.p, 0);
+    }
+    if (topP.value < 1) {
+      let mass = 0;
+      rows = rows.filter((r) => { const keep = mass < topP.value * all; mass += r.p; return keep; });
+      all = Math.max(topP.value * all, rows.reduce((s, r) => s + r.p, 0));
+    }
+    return rows.map((r) => ({ ...r, p: r.p / all }));
   }
 
   function showNext() {
@@ -49,15 +58,19 @@ export function makeGenerate(panel, models, shared) {
 
   const refresh = latest(async (signal) => {
     if (!input.value) { candidates = []; tokens.textContent = ""; return showNext(); }
-    const text = (before = input.value);
-    const [predicted, split] = await Promise.all([
-      call("/v1/heed/predict", { model: select.value, input: text, top: 50 }, signal),
-      call("/v1/heed/tokenize", { model: select.value, input: text, special: false }, signal)]);
-    candidates = predicted.next;
-    showNext();
+    const text = input.value;
+    const [, split] = await Promise.all([ask(text, signal), call("/v1/heed/tokenize", { model: select.value, input: text, special: false }, signal)]);
     showTokens(text, split.results[0].offsets);
   });
   const soon = later(200, refresh);
+
+  async function ask(text, signal) {
+    const t = temperature.value || 1;
+    const predicted = await call("/v1/heed/predict", { model: select.value, input: text || " ", top: 100, temperature: t }, signal);
+    [candidates, before, askedAt] = [predicted.next, text, t];
+    showNext();
+  }
+  const askAgain = later(120, latest(async (signal) => { if (candidates.length) await ask(before, signal); }));
 
   function showTokens(text, offsets) {
     const bytes = new Bytes(text);
@@ -73,9 +86,7 @@ export function makeGenerate(panel, models, shared) {
 
   const goBack = latest(async (signal, text, button) => {
     for (const other of tokens.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
-    before = text;
-    candidates = (await call("/v1/heed/predict", text ? { model: select.value, input: text, top: 50 } : { model: select.value, input: " ", top: 50 }, signal)).next;
-    showNext();
+    await ask(text, signal);
     say("These could have stood here.");
   });
 
@@ -95,18 +106,25 @@ export function makeGenerate(panel, models, shared) {
     say("Writing …");
     const prompt = input.value || " ";
     const start = performance.now();
-    let count = 0;
+    let count = 0, asking = null;
+    go.disabled = !(stop.disabled = false);
     try {
       await stream("/v1/completions", { model: select.value, prompt, max_tokens: length.value, temperature: temperature.value, top_k: topK.value, top_p: topP.value }, (event) => {
         const text = event.choices[0]?.text ?? "";
         if (text) ++count;
         input.value += text;
+        input.scrollTop = input.scrollHeight;
+        // The bars follow as fast as they come.
+        asking ??= ask(input.value, stopping.signal).catch(() => {}).finally(() => (asking = null));
       }, stopping.signal);
     } catch (error) {
       if (!stopping.signal.aborted) throw error;
+    } finally {
+      go.disabled = !(stop.disabled = true);
     }
+    await asking;
     shared.text = input.value;
-    say(`${count} pieces in ${((performance.now() - start) / 1000).toFixed(1)} s`);
+    say(`${count} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`);
     refresh();
   });
 

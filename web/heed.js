@@ -28,6 +28,7 @@ export function say(message, isBad = false) {
 // ---- The server ----------------------------------------------------------------------------------
 
 let key = sessionStorage.getItem("heed-key") ?? "";
+export const hasKey = () => key !== "";
 
 export function useKey(value) {
   key = value;
@@ -41,7 +42,7 @@ export class Refused extends Error {
   }
 }
 
-async function send(path, body, signal) {
+export async function send(path, body, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal };
   if (body !== undefined) {
@@ -49,7 +50,13 @@ async function send(path, body, signal) {
     options.body = JSON.stringify(body);
     headers["Content-Type"] = "application/json";
   }
-  const response = await fetch(path, options);
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "The server does not answer.");
+  }
   if (response.ok) return response;
   let message = response.statusText;
   try {
@@ -139,6 +146,7 @@ export class Bytes {
 }
 
 export function percent(p) {
+  if (p > 0 && p < 0.0001) return "< 0.01 %";
   return p >= 0.9995 ? "100 %" : p >= 0.0995 ? `${(p * 100).toFixed(1)} %` : `${(p * 100).toFixed(2)} %`;
 }
 
@@ -159,13 +167,49 @@ export function bars(rows) {
 }
 
 export function slider(name, { min, max, step, value, format = String }, oninput) {
-  const shown = el("output", { class: "number" }, format(value));
+  // No <output>: a label would be that one's, and not the slider's.
+  const shown = el("span", { class: "number" }, format(value));
   const input = el("input", { type: "range", min, max, step, value });
   input.addEventListener("input", () => {
     shown.textContent = format(Number(input.value));
     oninput?.();
   });
   return { input, get value() { return Number(input.value); }, label: el("label", {}, el("span", {}, `${name} `, shown), input) };
+}
+
+// One stop for the Tab key, and arrows between its parts; those in a .row also up and down.
+export function roving(container, selector, onMove) {
+  container.addEventListener("keydown", (event) => {
+    const items = [...container.querySelectorAll(selector)], at = items.indexOf(event.target);
+    if (at < 0) return;
+    const row = event.target.closest(".row")?.querySelectorAll(selector).length ?? 1;
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row }[event.key];
+    const next = event.key === "Home" ? items[0] : event.key === "End" ? items.at(-1) : items[at + step];
+    if (!next) return;
+    event.preventDefault();
+    items[at].setAttribute("tabindex", "-1");
+    next.setAttribute("tabindex", "0");
+    next.focus();
+    onMove?.(next);
+  });
+}
+
+// An SVG to keep: with the colours that the page lends it.
+export function drawing(picture) {
+  const copy = picture.cloneNode(true), style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  for (const dim of copy.querySelectorAll(".dim, .gone")) dim.classList.remove("dim", "gone");
+  for (const text of copy.querySelectorAll("text")) {
+    text.setAttribute("fill", colour("--ink"));
+    text.setAttribute("font-family", "monospace");
+  }
+  for (const rect of copy.querySelectorAll(".cell")) rect.setAttribute("fill", colour("--accent"));
+  for (const line of copy.querySelectorAll(".line")) {
+    line.setAttribute("stroke", colour("--accent"));
+    line.setAttribute("fill", "none");
+  }
+  copy.prepend(svg("rect", { width: "100%", height: "100%", fill: colour("--card") }));
+  return new XMLSerializer().serializeToString(copy);
 }
 
 export function download(name, type, content) {

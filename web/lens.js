@@ -1,72 +1,102 @@
 // Lens: where every token looks, in every layer and head.
-import { able, call, download, el, latest, modelChoice, nobody, percent, say, svg, visible } from "./heed.js";
+import { able, call, download, drawing, el, latest, modelChoice, nobody, percent, roving, say, send, svg, visible } from "./heed.js";
 import { positionFigure } from "./positions.js";
+import { drawLines, drawMap } from "./maps.js";
+import { habitOf } from "./habits.js";
 
 const kindNames = { encoder: "Encoder: the source at itself", decoder: "Decoder: the text at what came before", cross: "Cross: the target at the source" };
-const cell = 26;
+const kindHints = {
+  encoder: "Every token of the source may look at every other, before and after it.",
+  decoder: "A token may look only at itself and at what came before: what follows is not written yet.",
+  cross: "A row is the token that was written last; what it looks at in the source decides what comes next.",
+};
+const examples = {
+  encoder_decoder: "A man in a blue shirt is standing on a ladder.",
+  decoder_only: "Once upon a time, there was a little girl named Lily.",
+  encoder_only: "The animal did not cross the street because it was too tired.",
+};
 
 export function makeLens(panel, models, shared) {
   const own = able(models, "attend").filter((model) => model.abilities.includes("tokenize"));
-  panel.append(el("h2", {}, "Lens"), el("p", { class: "soft" }, "Each small square is one head's attention: rows are tokens that look, columns what they look at. Choose one, then point at a token."));
+  panel.append(el("h2", {}, "Lens"), el("p", { class: "soft" },
+    "A Transformer reads a token by looking at others: each head of each layer decides anew how much of its attention every other token gets. Here is all of it."));
   if (!own.length) return void panel.append(nobody("be looked into", "heed serve --model DIR"));
 
   const { select, label } = modelChoice(own, () => chooseModel());
-  const input = el("textarea", { id: "lens-input", rows: 2, "aria-label": "Text", placeholder: "The animal did not cross the street because it was too tired." });
-  input.style.minHeight = "4rem";
+  const input = el("textarea", { id: "lens-input", class: "low", rows: 2, "aria-label": "Text" });
   const target = el("input", { id: "lens-target", placeholder: "leave empty: what the model writes itself" });
   const targetLabel = el("label", { class: "grow" }, "Target", target);
-  const look = el("button", { type: "button", onclick: () => run() }, "Look");
   const kinds = el("select", { "aria-label": "Which attention", id: "lens-kind", onchange: () => chooseKind() });
-  const grid = el("div", { class: "heads", role: "group", "aria-label": "Layers and heads" });
-  const title = el("h3");
+  const grid = el("div", { class: "heads", role: "group", "aria-label": "Layers and heads; arrow keys move between them" });
+  const hint = el("span");
+  const title = el("h3"), habit = el("p", { class: "soft small", id: "lens-habit" });
   const map = el("div", { class: "map" });
   const looks = el("p", { class: "words looks", id: "lens-looks", "aria-live": "polite" });
-  const results = el("div", { class: "columns", hidden: true },
-    el("div", { class: "card" }, el("h3", {}, "All heads"), el("div", { class: "bar" }, kinds), grid),
-    el("div", { class: "card" }, el("div", { class: "bar" }, title, el("span", { class: "grow" }),
-      el("button", { type: "button", class: "quiet", onclick: () => save("svg") }, "SVG"),
-      el("button", { type: "button", class: "quiet", onclick: () => save("png") }, "PNG")), map, looks));
+  const forms = ["Map", "Lines"].map((name) => el("button", { type: "button", class: "quiet", "aria-pressed": String(name === "Map"), onclick: () => chooseForm(name) }, name));
+  const saving = (type, what, work) => el("button", { type: "button", class: "quiet", "aria-label": `Download ${what} as ${type}`, title: `Download ${what} as ${type}`, onclick: work }, `↓ ${type}`);
+  const results = el("div", { class: "columns lens", hidden: true },
+    el("div", { class: "card" }, el("div", { class: "bar" }, el("h3", {}, "All heads"), el("span", { class: "grow" }), saving("SVG", "all heads", () => saveAll())),
+      kinds, el("p", { class: "soft small" }, "Each square is a head: its rows are the tokens that look, its columns what they look at. The darker, the more. ", hint), grid),
+    el("div", { class: "card" }, el("div", { class: "bar" }, title, el("span", { class: "grow" }), el("span", { class: "choice", role: "group", "aria-label": "Drawn as" }, forms),
+      saving("SVG", "this head", () => save("svg")), saving("PNG", "this head", () => save("png"))), habit, map, looks));
   const positions = el("div", { class: "card" });
-  panel.append(el("div", { class: "stack" },
-    el("div", { class: "bar" }, label, targetLabel), input, el("div", { class: "bar" }, look), results, positions));
+  panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label, targetLabel), input,
+    el("div", { class: "bar" }, el("button", { type: "button", onclick: () => run() }, "Look")), results, positions));
   input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); run(); } });
+  roving(grid, "button", (button) => button.click());
+  roving(map, "g[tabindex]");
 
-  let view, layers, chosen;
+  let view, layers, chosen, form = "Map";
 
   const chooseModel = latest(async (signal) => {
     const model = own.find((m) => m.id === select.value);
     targetLabel.hidden = model.family !== "encoder_decoder";
+    if (!input.value.trim() || Object.values(examples).includes(input.value)) input.value = examples[model.family];
     const info = await call(`/v1/heed/models/${model.id}`, undefined, signal);
     positions.replaceChildren(el("h3", {}, "How this model knows where a token stands"), positionFigure(info.settings));
-    if (input.value.trim()) run();
+    run();
   });
 
   const run = latest(async (signal) => {
     if (!input.value.trim()) return say("Type a text first.");
     say("Looking …");
-    shared.text = input.value;
+    if (!Object.values(examples).includes(input.value)) shared.text = input.value;
     const body = { model: select.value, input: input.value };
     if (!targetLabel.hidden && target.value.trim()) body.target = target.value;
     view = await call("/v1/heed/attend", body, signal);
-    kinds.replaceChildren(...[...new Set(view.layers.map((layer) => layer.kind))].map((kind) => el("option", { value: kind }, kindNames[kind])));
-    if (kinds.querySelector("option[value=cross]")) kinds.value = "cross";
+    const before = kinds.value, names = [...new Set(view.layers.map((layer) => layer.kind))];
+    kinds.replaceChildren(...names.map((kind) => el("option", { value: kind }, kindNames[kind])));
+    kinds.value = names.includes(before) ? before : names.includes("cross") ? "cross" : names[0];
     results.hidden = false;
     chooseKind();
     say(view.truncated ? "The text is longer than is shown, and was cut." : "");
   });
 
-  function chooseKind() {
-    layers = view.layers.filter((layer) => layer.kind === kinds.value);
-    grid.replaceChildren(...layers.map((layer) => el("div", { class: "row" }, el("span", {}, `Layer ${layer.layer + 1}`),
-      layer.heads.map((weights, head) => {
-        const canvas = el("canvas", { "aria-hidden": "true" });
-        draw(canvas, weights);
-        return el("button", { type: "button", "aria-pressed": "false", "aria-label": `Layer ${layer.layer + 1}, head ${head + 1}`, title: `Layer ${layer.layer + 1}, head ${head + 1}`, onclick: (event) => chooseHead(layer, head, event.currentTarget) }, canvas);
-      }))));
-    grid.querySelector("button")?.click();
+  function headOf(layer, head) {
+    const queries = layer.kind === "encoder" ? view.source : view.target;
+    const keys = layer.kind === "decoder" ? view.target : view.source;
+    return { weights: layer.heads[head], queries, keys, kind: layer.kind, layer: layer.layer, head, name: `layer ${layer.layer + 1}, head ${head + 1}` };
   }
 
-  function draw(canvas, weights) {
+  function chooseKind() {
+    layers = view.layers.filter((layer) => layer.kind === kinds.value);
+    hint.textContent = kindHints[kinds.value];
+    grid.style.setProperty("--heads", String(Math.max(...layers.map((layer) => layer.heads.length))));
+    grid.replaceChildren(...layers.map((layer) => el("div", { class: "row" }, el("span", {}, `Layer ${layer.layer + 1}`),
+      layer.heads.map((weights, head) => {
+        const canvas = el("canvas", { "aria-hidden": "true" }), one = headOf(layer, head);
+        const name = `Layer ${layer.layer + 1}, head ${head + 1}: ${habitOf(one)}`;
+        paint(canvas, weights);
+        const button = el("button", { type: "button", "aria-pressed": "false", tabindex: -1, "aria-label": name, title: name, onclick: () => chooseHead(one, button) }, canvas);
+        return button;
+      }))));
+    // The same head as before, where there is one.
+    const again = chosen && layers.findIndex((layer) => layer.layer === chosen.layer);
+    const row = grid.children[again > 0 ? again : 0];
+    (row.querySelectorAll("button")[chosen?.head ?? 0] ?? row.querySelector("button")).click();
+  }
+
+  function paint(canvas, weights) {
     canvas.width = weights[0].length;
     canvas.height = weights.length;
     const context = canvas.getContext("2d");
@@ -77,89 +107,67 @@ export function makeLens(panel, models, shared) {
     }));
   }
 
-  function chooseHead(layer, head, button) {
-    for (const other of grid.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
-    const queries = layer.kind === "encoder" ? view.source : view.target;
-    const keys = layer.kind === "decoder" ? view.target : view.source;
-    chosen = { weights: layer.heads[head], queries, keys, name: `layer ${layer.layer + 1}, head ${head + 1}` };
-    title.textContent = `Layer ${layer.layer + 1}, head ${head + 1}`;
-    map.replaceChildren(drawMap());
-    looks.textContent = "Point at a token on the left, or move to it with the Tab key, to see where it looks.";
+  function chooseHead(one, button) {
+    for (const other of grid.querySelectorAll("button")) {
+      other.setAttribute("aria-pressed", String(other === button));
+      other.tabIndex = other === button ? 0 : -1;
+    }
+    chosen = one;
+    title.textContent = `Layer ${one.layer + 1}, head ${one.head + 1}`;
+    habit.textContent = `${habitOf(one)}.`;
+    show();
   }
 
-  function drawMap() {
-    const { weights, queries, keys } = chosen;
-    const longest = (tokens) => 14 + 7.6 * Math.max(...tokens.map((t) => visible(t.text).length));
-    const left = longest(queries), top = longest(keys);
-    const picture = svg("svg", { role: "img", "aria-label": `Attention of ${chosen.name}`, xmlns: "http://www.w3.org/2000/svg",
-      width: left + keys.length * cell + 4, height: top + queries.length * cell + 4, id: "lens-map" });
-    keys.forEach((token, k) => picture.append(svg("text", { transform: `translate(${left + (k + 0.65) * cell} ${top - 6}) rotate(-90)` }, visible(token.text))));
-    const rows = queries.map((token, q) => {
-      const row = svg("g", { tabindex: 0, "aria-label": describe(q) },
-        svg("rect", { x: 0, y: top + q * cell, width: left + keys.length * cell, height: cell, fill: "transparent" }),
-        svg("text", { x: left - 8, y: top + (q + 0.68) * cell, "text-anchor": "end" }, visible(token.text)),
-        weights[q].map((weight, k) => svg("rect", { class: "cell", x: left + k * cell + 1, y: top + q * cell + 1, width: cell - 2, height: cell - 2, rx: 3, "fill-opacity": Math.sqrt(weight).toFixed(4) },
-          svg("title", {}, `${visible(token.text)} → ${visible(keys[k].text)}: ${percent(weight)}`))));
-      const light = (isOn) => {
-        rows.forEach((other) => other.classList.toggle("dim", isOn && other !== row));
-        if (isOn) showLooks(q);
-      };
-      row.addEventListener("pointerenter", () => light(true));
-      row.addEventListener("pointerleave", () => light(false));
-      row.addEventListener("focus", () => light(true));
-      row.addEventListener("blur", () => light(false));
-      return row;
-    });
-    picture.append(...rows);
-    return picture;
+  function chooseForm(name) {
+    form = name;
+    for (const button of forms) button.setAttribute("aria-pressed", String(button.textContent === name));
+    show();
   }
 
-  function describe(q) {
-    const { weights, queries, keys } = chosen;
-    const best = weights[q].map((weight, k) => ({ weight, k })).sort((a, b) => b.weight - a.weight).slice(0, 3);
-    return `${visible(queries[q].text)} looks at ${best.map(({ weight, k }) => `${visible(keys[k].text)} ${percent(weight)}`).join(", ")}`;
+  function show() {
+    const room = map.clientWidth || 480;
+    map.replaceChildren((form === "Map" ? drawMap : drawLines)(chosen, room, { query: showLooks, key: showSeen }));
+    looks.textContent = "Point at a token, or go to it with Tab and the arrow keys, to see where it looks.";
   }
 
+  const shaded = (token, weight) => {
+    const word = el("span", { title: percent(weight) }, visible(token.text));
+    word.style.background = `color-mix(in srgb, var(--accent) ${Math.round(weight * 70)}%, transparent)`;
+    return [word, " "];
+  };
   function showLooks(q) {
     const { weights, queries, keys } = chosen;
-    looks.replaceChildren(el("strong", {}, visible(queries[q].text)), " looks at: ", ...keys.flatMap((token, k) => {
-      const word = el("span", { title: percent(weights[q][k]) }, visible(token.text));
-      word.style.background = `color-mix(in srgb, var(--accent) ${Math.round(weights[q][k] * 70)}%, transparent)`;
-      return [word, " "];
-    }));
+    looks.replaceChildren(el("strong", {}, visible(queries[q].text)), " looks at: ", ...keys.flatMap((token, k) => shaded(token, weights[q][k])));
   }
-
-  // A drawing of its own: with the colours that the page lends it.
-  function drawing() {
-    const copy = map.querySelector("svg").cloneNode(true);
-    const style = getComputedStyle(document.documentElement);
-    for (const text of copy.querySelectorAll("text")) {
-      text.setAttribute("fill", style.getPropertyValue("--ink"));
-      text.setAttribute("font-family", "monospace");
-      text.setAttribute("font-size", "12");
-    }
-    for (const rect of copy.querySelectorAll(".cell")) rect.setAttribute("fill", style.getPropertyValue("--accent"));
-    copy.prepend(svg("rect", { width: "100%", height: "100%", fill: style.getPropertyValue("--card") }));
-    return new XMLSerializer().serializeToString(copy);
+  function showSeen(k) {
+    const { weights, queries, keys } = chosen;
+    looks.replaceChildren(el("strong", {}, visible(keys[k].text)), " is seen by: ", ...queries.flatMap((token, q) => shaded(token, weights[q][k])));
   }
 
   async function save(type) {
-    const name = `attention ${chosen.name}.${type}`;
-    if (type === "svg") return download(name, "image/svg+xml", drawing());
+    const name = `attention ${chosen.name}.${type}`, text = drawing(map.querySelector("svg"));
+    if (type === "svg") return download(name, "image/svg+xml", text);
     const image = new Image();
-    image.src = `data:image/svg+xml,${encodeURIComponent(drawing())}`;
+    image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
     await image.decode();
     const canvas = el("canvas", { width: image.width * 2, height: image.height * 2 });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     canvas.toBlob((blob) => download(name, "image/png", blob));
   }
+  const saveAll = latest(async (signal) => {
+    const body = { model: select.value, input: input.value, format: "svg" };
+    if (!targetLabel.hidden && target.value.trim()) body.target = target.value;
+    download("attention.svg", "image/svg+xml", await (await send("/v1/heed/attend", body, signal)).text());
+  });
 
   addEventListener("heed-theme", () => view && chooseKind());
-  chooseModel();
+  addEventListener("resize", () => view && !panel.hidden && show());
+  let isNew = true;
   return () => {
-    if (shared.text && shared.text !== input.value) {
-      input.value = shared.text;
-      run();
-    }
+    const isChanged = shared.text && shared.text !== input.value;
+    if (isChanged) input.value = shared.text;
+    if (isNew) chooseModel();
+    else if (isChanged) run();
+    isNew = false;
   };
 }

@@ -1,5 +1,5 @@
 // The tabs, the theme and the key.
-import { call, el, say, useKey } from "./heed.js";
+import { call, el, hasKey, say, useKey } from "./heed.js";
 import { makeTranslate } from "./translate.js";
 import { makeLens } from "./lens.js";
 import { makeGenerate } from "./generate.js";
@@ -68,9 +68,11 @@ async function begin() {
   try {
     models = (await call("/v1/models")).data;
     form.hidden = true;
+    say("");
   } catch (error) {
     form.hidden = error.status !== 401;
-    if (error.status !== 401) say(`The server does not answer: ${error.message}`, true);
+    if (error.status !== 401) say(error.message, true);
+    else if (hasKey()) say("This is not one of the server's keys.", true);
     return;
   }
   buildTabs();

@@ -1,10 +1,10 @@
 // Model: what is inside, drawn from its config.
 import { call, el, latest, modelChoice, nobody, say, svg } from "./heed.js";
 
-const boxWidth = 230, boxHeight = 46, gap = 22;
+const boxWidth = 240, boxHeight = 62, gap = 22;
 
 export function makeModel(panel, models) {
-  panel.append(el("h2", {}, "Model"), el("p", { class: "soft" }, "Its blocks, their shapes, and what it costs."));
+  panel.append(el("h2", {}, "Model"), el("p", { class: "soft" }, "Its blocks from the bottom up, the shapes of what they multiply with, how many numbers each has learnt, and what it costs to run."));
   if (!models.length) return void panel.append(nobody("be shown", "heed serve --model DIR"));
   const { select, label } = modelChoice(models, () => run());
   const facts = el("dl", { class: "facts", id: "model-facts" });
@@ -18,11 +18,12 @@ export function makeModel(panel, models) {
     const info = await call(`/v1/heed/models/${select.value}`, undefined, signal);
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     facts.replaceChildren(fact("Kind", info.model_type), fact("Family", info.family.replace("_", "-")), fact("Head", info.head.replaceAll("_", " ")),
-      fact("Parameters", short(info.parameters)), fact("Weights", bytes(info.weight_bytes)), fact("Vocabulary", info.vocabulary.toLocaleString("en")),
+      fact("Parameters", short(info.parameters)), fact(`Weights, ${info.weight_type}`, bytes(info.weight_bytes)), fact("Vocabulary", info.vocabulary.toLocaleString("en")),
       fact("Per token", `${short(info.flops_per_token)} FLOP`));
-    drawing.replaceChildren(el("h3", {}, "Architecture"), draw(info));
+    drawing.replaceChildren(el("h3", {}, "Architecture"), draw(info), el("p", { class: "soft small" }, "Parameters are those of all layers of a stack together."));
     memory.replaceChildren(el("h3", {}, "Working memory beside the weights"), el("table", {}, el("tr", {}, ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t))),
-      info.memory.map((m) => el("tr", {}, [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v)))))));
+      info.memory.map((m) => el("tr", {}, [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v)))))),
+      cached(info) ? el("p", { class: "soft small" }, `While it writes, keys and values of every token are kept: ${bytes(cached(info))} a token.`) : null);
     settings.replaceChildren(el("summary", {}, "All settings"), el("table", {}, Object.entries(info.settings).map(([name, value]) =>
       el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", {}, JSON.stringify(value))))));
     say("");
@@ -37,32 +38,50 @@ export function short(value) {
 }
 const bytes = (value) => `${short(value)}B`;
 
+// Bytes of keys and values that one token of a text takes in the cache.
+function cached({ family, settings: s }) {
+  if (family === "encoder_only") return 0;
+  const heads = s.kv_heads || s.decoder_heads || s.heads;
+  return 2 * 4 * s.decoder_layers * heads * (s.head_dim || s.width / s.heads);
+}
+
+// How many numbers the weights have whose names begin so; of a stack, all its layers together.
+function learnt(info, ...beginnings) {
+  const is = (name) => beginnings.some((b) => (typeof b === "string" ? name.startsWith(b) : b.test(name)));
+  return info.weights.filter((w) => is(w.name)).reduce((sum, w) => sum + w.shape[0] * w.shape[1], 0);
+}
+
 function draw(info) {
   const s = info.settings;
   const heads = (n, kv) => `${n} heads${kv && kv !== n ? `, ${kv} for keys` : ""} × ${s.head_dim || Math.round(s.width / n)}`;
-  const feed = (width) => ({ name: "Feed-forward", shape: `${s.width} → ${width} → ${s.width} ${s.activation}${s.ffn_kind === "gated" ? ", gated" : ""}` });
+  const layers = (stack, part) => learnt(info, new RegExp(`^${stack}\\.\\d+\\.${part}\\.`));
+  const feed = (stack, width) => ({ name: "Feed-forward", shape: `${s.width} → ${width} → ${s.width} ${s.activation}${s.ffn_kind === "gated" ? ", gated" : ""}`, count: layers(stack, "ffn") });
   const norm = s.norm === "rms_norm" ? "RMS norm" : "Layer norm";
   const position = { sinusoidal: "+ sinusoids", learned: "+ learnt positions", rope: "rotary positions inside", t5_bias: "T5's bias inside", alibi: "ALiBi inside", none: "" }[s.position];
-  const embed = (name) => ({ name, shape: `${s.vocabulary} × ${s.width} ${position}` });
-  const self = (name, n) => ({ name, shape: heads(n, s.kv_heads) });
+  const embed = (name, side) => ({ name, shape: `${s.vocabulary} × ${s.width} ${position}`, count: learnt(info, `${side}.`), isShared: !learnt(info, `${side}.tokens`) });
+  const attend = (name, stack, n, part) => ({ name, shape: heads(n, s.kv_heads), count: layers(stack, part) + (part === "self" ? layers(stack, "global") : 0) });
   const towers = [];
   if (info.family !== "decoder_only") {
-    towers.push({ title: `${s.encoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: embed("Source embedding"), block: [self("Self-attention", s.heads), feed(s.ffn)] });
+    towers.push({ title: `${s.encoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: embed(info.family === "encoder_only" ? "Embedding" : "Source embedding", "embedding"), block: [attend("Self-attention", "encoder", s.heads, "self"), feed("encoder", s.ffn)] });
   }
   if (info.family !== "encoder_only") {
     const n = s.decoder_heads || s.heads;
-    const block = [self("Masked self-attention", n), feed(s.decoder_ffn || s.ffn)];
-    if (info.family === "encoder_decoder") block.splice(1, 0, self("Cross-attention", n));
-    towers.push({ title: `${s.decoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: embed("Target embedding"), block });
+    const block = [attend("Masked self-attention", "decoder", n, "self"), feed("decoder", s.decoder_ffn || s.ffn)];
+    if (info.family === "encoder_decoder") block.splice(1, 0, attend("Cross-attention", "decoder", n, "cross"));
+    towers.push({ title: `${s.decoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: info.family === "decoder_only" ? embed("Embedding", "embedding") : embed("Target embedding", "target"), block });
   }
-  towers.at(-1).end = { name: `Head: ${info.head.replaceAll("_", " ")}`, shape: info.labels ? `${s.width} → ${info.labels.length} labels` : `${s.width} → ${info.vocabulary}` };
+  towers.at(-1).end = { name: `Head: ${info.head.replaceAll("_", " ")}`, shape: info.labels ? `${s.width} → ${info.labels.length} labels` : `${s.width} → ${info.vocabulary}`, count: learnt(info, "head.", "output.", "pooler", "next_sentence"), isShared: ["language_model", "masked_lm"].includes(info.head) && !learnt(info, "output.weight") };
 
   const step = boxHeight + gap;
   const tallest = Math.max(...towers.map((t) => t.block.length)) + 2;
   const height = (tallest + 0.6) * step + 20, total = towers.length * (boxWidth + 60);
   const picture = svg("svg", { viewBox: `0 0 ${total} ${height}`, width: total, role: "img", "aria-label": `Architecture: ${towers.map((t) => `${t.title} of ${t.block.map((b) => b.name).join(", ")}`).join("; ")}` });
-  const box = (x, y, { name, shape }) => picture.append(svg("g", { class: "block" }, svg("rect", { x, y, width: boxWidth, height: boxHeight, rx: 9 }),
-    svg("text", { x: x + boxWidth / 2, y: y + 20 }, name), svg("text", { class: "shape", x: x + boxWidth / 2, y: y + 37 }, shape)));
+  picture.style.maxWidth = `${1.15 * total}px`;
+  picture.style.minWidth = `${0.8 * total}px`; // smaller, nobody could read it
+  const counted = ({ count, isShared }) => [count ? `${short(count)} parameters` : "", isShared ? "the embedding's matrix" : ""].filter(Boolean).join(" + ");
+  const box = (x, y, part) => picture.append(svg("g", { class: "block" }, svg("rect", { x, y, width: boxWidth, height: boxHeight, rx: 9 }),
+    svg("text", { x: x + boxWidth / 2, y: y + 19 }, part.name), svg("text", { class: "shape", x: x + boxWidth / 2, y: y + 36 }, part.shape),
+    svg("text", { class: "shape count", x: x + boxWidth / 2, y: y + 53 }, counted(part))));
   const up = (x, from, to) => picture.append(svg("path", { class: "arrow", d: `M${x} ${from}V${to}m-4 5l4 -5l4 5` }));
   towers.forEach((tower, t) => {
     const x = 30 + t * (boxWidth + 60), middle = x + boxWidth / 2;

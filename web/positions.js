@@ -2,50 +2,71 @@
 import { el, svg } from "./heed.js";
 
 const width = 640, height = 190, left = 44, bottom = 26;
+const colour = (i) => `hsl(${210 + i * 47} 60% 52%)`;
 
 export function positionFigure(settings) {
   const draw = { sinusoidal, rope, alibi, t5_bias: t5, learned, none }[settings.position];
   return (draw ?? none)(settings);
 }
 
-function plot(curves, { from, to, low, high, axis, caption }) {
-  const x = (value) => left + ((value - from) / (to - from)) * (width - left - 8);
+// curves: [{name, points: [[x, y], …], isFaint}]
+function plot(curves, { to, axis, caption, extra }) {
+  const ys = curves.flatMap(({ points }) => points.map(([, y]) => y));
+  const low = Math.min(0, Math.floor(Math.min(...ys) * 5) / 5), high = 1;
+  const x = (value) => left + (value / to) * (width - left - 8);
   const y = (value) => 8 + ((high - value) / (high - low)) * (height - bottom - 16);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": caption },
-    svg("line", { class: "axis", x1: left, x2: width - 8, y1: y(Math.max(low, 0)), y2: y(Math.max(low, 0)) }),
-    svg("line", { class: "axis", x1: left, x2: left, y1: 8, y2: height - bottom }),
-    svg("text", { class: "label", x: left - 6, y: y(high) + 8, "text-anchor": "end" }, String(high)),
-    svg("text", { class: "label", x: left - 6, y: y(low), "text-anchor": "end" }, String(low)),
-    svg("text", { class: "label", x: width - 8, y: height - 6, "text-anchor": "end" }, `${axis} ${to}`),
-    svg("text", { class: "label", x: left, y: height - 6 }, String(from)),
-    curves.map(({ points, name }, i) => svg("path", { class: "curve", stroke: `hsl(${210 + i * 47} 55% 55%)`, d: "M" + points.map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L") }, svg("title", {}, name))));
-  return el("figure", {}, picture, el("figcaption", {}, caption));
+  const line = (value) => [svg("line", { class: "axis", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
+    svg("text", { class: "label", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(value).replace("-", "−"))];
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": caption }, [...new Set([high, 0, low])].flatMap(line),
+    svg("text", { class: "label", x: width - 8, y: height - 4, "text-anchor": "end" }, `${axis} ${to}`),
+    svg("text", { class: "label", x: left, y: height - 4 }, "0"),
+    curves.map(({ points, name, isFaint }, i) => svg("path", { class: "curve", stroke: colour(i), "stroke-opacity": isFaint ? 0.3 : 1, d: "M" + points.map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L") }, svg("title", {}, name))));
+  const keys = curves.flatMap(({ name, isFaint }, i) => {
+    const key = el("span", { class: "key", "aria-hidden": "true" });
+    key.style.background = colour(i);
+    key.style.opacity = isFaint ? 0.4 : 1;
+    return [el("span", {}, key, name)];
+  });
+  return el("figure", {}, picture, el("div", { class: "keys" }, keys), extra ?? null, el("figcaption", {}, caption));
 }
 
 const range = (count, step = 1) => Array.from({ length: count }, (_, i) => i * step);
 
 // sin(pos / 10000^(2i/d)): slow and fast waves, like the digits of a counter.
 function sinusoidal(settings) {
-  const half = settings.width / 2;
-  const curves = [0, 0.15, 0.3, 0.5].map((share) => {
-    const i = Math.round(share * half);
-    return { name: `dimension ${2 * i}`, points: range(401, 0.25).map((pos) => [pos, Math.sin(pos / 10000 ** (i / half))]) };
-  });
-  return plot(curves, { from: 0, to: 100, low: -1, high: 1, axis: "position", caption: "Sinusoids are added to the embeddings: every dimension is a wave of its own length, so a position is written like a number in digits that turn ever more slowly." });
+  const half = settings.width / 2, wave = (pos, i) => pos / 10000 ** (i / half);
+  const curves = [...new Set([0, 0.12, 0.25, 0.45].map((share) => Math.round(share * half)))].map((i) => (
+    { name: `dimension ${2 * i}`, points: range(401, 0.25).map((pos) => [pos, Math.sin(wave(pos, i))]) }));
+  return plot(curves, { to: 100, axis: "position", extra: waves(settings.width, wave), caption: "Sinusoids are added to the embeddings: every dimension is a wave of its own length, so a position is written like a number in digits that turn ever more slowly. Below, all of it: a row for each dimension (first the sines, then the cosines), a column for each of 100 positions; blue is −1, orange 1." });
+}
+
+function waves(dimensions, wave) {
+  const half = dimensions / 2, canvas = el("canvas", { class: "waves", width: 100, height: dimensions, "aria-hidden": "true" });
+  const context = canvas.getContext("2d");
+  for (let d = 0; d < dimensions; ++d) {
+    for (let pos = 0; pos < 100; ++pos) {
+      const value = d < half ? Math.sin(wave(pos, d)) : Math.cos(wave(pos, d - half));
+      context.fillStyle = `hsl(${value < 0 ? 208 : 28} 62% 54% / ${Math.abs(value).toFixed(3)})`;
+      context.fillRect(pos, d, 1, 1);
+    }
+  }
+  return canvas;
 }
 
 // The mean of cos(distance × angle): how alike a query and a key stay when they are turned apart.
 function rope(settings) {
   const dimensions = Math.max(2, Math.round((settings.head_dim || settings.width / settings.heads) * (settings.rope_fraction ?? 1)));
-  const angles = range(dimensions / 2).map((i) => (settings.rope_base ?? 10000) ** ((-2 * i) / dimensions));
-  const points = range(257).map((distance) => [distance, angles.reduce((sum, angle) => sum + Math.cos(distance * angle), 0) / angles.length]);
-  return plot([{ name: "likeness", points }], { from: 0, to: 256, low: -0.2, high: 1, axis: "distance", caption: "Rotary positions turn queries and keys by an angle that grows with their place: two equal vectors look less alike the further apart they stand." });
+  const angles = range(Math.floor(dimensions / 2)).map((i) => (settings.rope_base ?? 10000) ** ((-2 * i) / dimensions));
+  const turned = (list) => range(257, 0.5).map((distance) => [distance, list.reduce((sum, angle) => sum + Math.cos(distance * angle), 0) / list.length]);
+  const some = [...new Set([1, Math.floor(angles.length / 2), angles.length - 1])].filter((i) => i > 0 && i < angles.length);
+  return plot([{ name: "all pairs together", points: turned(angles) }, ...some.map((i) => ({ name: `pair ${i + 1} of ${angles.length} alone`, points: turned([angles[i]]), isFaint: true }))],
+    { to: 128, axis: "distance", caption: "Rotary positions turn each pair of a query's and a key's numbers by an angle that grows with the token's place, every pair at its own speed. So what counts is the distance alone; the curve is how alike two equal vectors stay when they stand so far apart." });
 }
 
 function alibi(settings) {
   const heads = settings.heads;
-  const curves = range(heads).map((h) => ({ name: `head ${h + 1}`, points: range(65).map((distance) => [distance, Math.exp(-distance * 2 ** ((-8 * (h + 1)) / heads))]) }));
-  return plot(curves, { from: 0, to: 64, low: 0, high: 1, axis: "distance", caption: "ALiBi lowers a score in proportion to the distance, in each head by another slope: what is left of a token's weight." });
+  const curves = range(heads).map((h) => ({ name: `head ${h + 1}`, points: range(129, 0.5).map((distance) => [distance, Math.exp(-distance * 2 ** ((-8 * (h + 1)) / heads))]) }));
+  return plot(curves, { to: 64, axis: "distance", caption: "ALiBi lowers a score in proportion to the distance, in each head by another slope: what is left of a token's weight. Some heads look near, others far." });
 }
 
 const prose = (text) => el("p", { class: "soft" }, text);

@@ -90,7 +90,7 @@ export function makeTrain(panel) {
   function samples(validated) {
     const at = Math.max(0, chosenSample === null ? validated.length - 1 : validated.findIndex((r) => r.step === chosenSample));
     const shown = el("div", { class: "stack", id: "train-samples" });
-    const number = el("output", { class: "number" });
+    const number = el("span", { class: "number" });
     const slider = el("input", { type: "range", min: 0, max: validated.length - 1, step: 1, value: at });
     const show = () => {
       const record = validated[Number(slider.value)];

@@ -3,17 +3,19 @@ import { able, Bytes, call, el, later, latest, modelChoice, nobody, say, stream 
 
 // Longer texts are several sentences, whose first draft would not be what comes of them.
 const draftLetters = 200;
+const examples = ["A man in a blue shirt is standing on a ladder.", "Two dogs are running through the snow.", "How are you today?"];
 
 export function makeTranslate(panel, models, shared) {
   const own = able(models, "translate");
-  panel.append(el("h2", {}, "Translate"), el("p", { class: "soft" }, "Type, and read along. Point at a word to see which words it comes from."));
+  panel.append(el("h2", {}, "Translate"), el("p", { class: "soft" }, "Type, and read along: first the greedy translation, word by word, then the best that a beam search finds. Point at a word to see which words it comes from."));
   if (!own.length) return void panel.append(nobody("translate", "heed serve --model en-de=models/opus-mt-en-de"));
 
   const { select, label } = modelChoice(own, () => { languages(); run(); });
   const source = el("select", { "aria-label": "From", onchange: () => run() });
   const target = el("select", { "aria-label": "Into", onchange: () => run() });
   const input = el("textarea", { id: "translate-input", "aria-label": "Text to translate", placeholder: "Type a sentence …", oninput: () => { shared.text = input.value; soon(); } });
-  const output = el("div", { class: "output", id: "translate-output", "aria-live": "polite", "aria-label": "Translation" });
+  const output = el("div", { class: "output", id: "translate-output", "aria-live": "polite", role: "region", "aria-label": "Translation", "data-empty": "The translation appears here." });
+  const chips = el("div", { class: "chips" }, "Try one:", examples.map((text) => el("button", { type: "button", onclick: () => { input.value = shared.text = text; run(); } }, text)));
   const terms = el("textarea", { id: "translate-terms", "aria-label": "Terms, one a line", placeholder: "car = Wagen\nneural network = neuronales Netz", oninput: () => soon() });
   const termsUsed = el("ul", { "aria-label": "Terms that occur here", "aria-live": "polite" });
   const terminology = el("details", { class: "card terms" }, el("summary", {}, "Terminology"),
@@ -23,16 +25,18 @@ export function makeTranslate(panel, models, shared) {
   const others = el("div");
   const details = el("div", { class: "stack", hidden: true },
     el("div", { class: "card" }, el("h3", {}, "Which words belong together"), aligned),
-    el("div", { class: "card" }, el("h3", {}, "Candidates of the beam"), others));
+    el("div", { class: "card" }, el("h3", {}, "Candidates of the beam"),
+      el("p", { class: "soft small" }, "What else the search had in hand at its end. The score is the sum of the tokens' log-probabilities, after the length penalty: nearer to 0 is better. What differs from the first is marked."), others));
 
   panel.append(el("div", { class: "stack" },
     el("div", { class: "bar" }, label, el("label", {}, "From", source), el("label", {}, "Into", target)),
-    el("div", { class: "columns" }, input, output), terminology, details));
+    el("div", { class: "columns" }, input, output), chips, terminology, details));
 
   function languages() {
     const model = own.find((m) => m.id === select.value);
     const options = (list) => (list?.length ? list : [""]).map((code) => el("option", { value: code }, code || "as the model does"));
     source.replaceChildren(...options(model.languages?.sources));
+    chips.hidden = Boolean(model.languages?.sources) && !model.languages.sources.some((code) => /^en/.test(code));
     target.replaceChildren(...options(model.languages?.targets));
   }
 
@@ -56,8 +60,8 @@ export function makeTranslate(panel, models, shared) {
     output.textContent = shared.target = answer.translatedText;
     termsUsed.replaceChildren(...(answer.terms ?? []).map((term) => el("li", { class: term.used ? null : "missed" }, `${term.source} → ${term.target}${term.used ? "" : " (did not fit)"}`)));
     showAlignments(q, answer);
-    others.replaceChildren(el("table", {}, [answer.translatedText, ...answer.alternatives].map((text, i) =>
-      el("tr", {}, el("td", {}, text), el("td", { class: "number soft score" }, answer.scores[i].toFixed(2))))));
+    others.replaceChildren(el("table", {}, el("tr", {}, el("th", { scope: "col" }, "Translation"), el("th", { scope: "col", class: "score" }, "Score")),
+      [answer.translatedText, ...answer.alternatives].map((text, i) => el("tr", {}, el("td", {}, i ? marked(text, answer.translatedText) : text), el("td", { class: "number soft score" }, answer.scores[i].toFixed(2).replace("-", "−"))))));
     details.hidden = false;
     say(`Translated in ${Math.round(performance.now() - start)} ms`);
   });
@@ -84,8 +88,11 @@ export function makeTranslate(panel, models, shared) {
     // Each side is cut where a span begins or ends.
     const lines = keys.map((side, s) => {
       const cuts = [...new Set([0, sides[s].length, ...answer.alignments.flatMap((a) => a[side])])].sort((a, b) => a - b);
-      const spans = cuts.slice(0, -1).map((begin, i) => ({ begin, end: cuts[i + 1], element: el("span", {}, sides[s].slice(begin, cuts[i + 1])) }));
-      return spans;
+      return cuts.slice(0, -1).map((begin, i) => {
+        // White space belongs to a token, and to no word.
+        const [, before, word, after] = sides[s].slice(begin, cuts[i + 1]).match(/^(\s*)([^]*?)(\s*)$/);
+        return { begin, end: cuts[i + 1], before, after, element: el("span", {}, word) };
+      });
     });
     const within = (span, [begin, end]) => span.begin >= begin && span.end <= end;
     lines.forEach((spans, s) => spans.forEach((span) => {
@@ -104,7 +111,22 @@ export function makeTranslate(panel, models, shared) {
       span.element.addEventListener("focus", () => light(true));
       span.element.addEventListener("blur", () => light(false));
     }));
-    aligned.replaceChildren(...lines.map((spans, s) => el("div", { class: "words", id: `words-${keys[s]}` }, spans.map((span) => span.element))));
+    aligned.replaceChildren(...lines.map((spans, s) => el("div", { class: "words", id: `words-${keys[s]}` }, spans.flatMap((span) => [span.before, span.element, span.after]))));
+  }
+
+  // The words that the other text does not have in that order: all that are in no longest common sequence.
+  function marked(text, other) {
+    const a = text.split(/(\s+)/), b = other.split(/(\s+)/);
+    if (a.length * b.length > 1e6) return text;
+    const common = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+    for (let i = a.length - 1; i >= 0; --i) for (let j = b.length - 1; j >= 0; --j) common[i][j] = a[i] === b[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+    const parts = [];
+    for (let i = 0, j = 0; i < a.length; ) {
+      if (j < b.length && a[i] === b[j]) { parts.push(a[i++]); ++j; }
+      else if (j < b.length && common[i][j + 1] >= common[i + 1][j]) ++j;
+      else { parts.push(a[i].trim() ? el("mark", {}, a[i]) : a[i]); ++i; }
+    }
+    return parts;
   }
 
   languages();

@@ -1,7 +1,7 @@
 // Every tab of the page in Chromium: type, see the result, hover, choose, slide. Screenshots go to
 // $HEED_SCREENSHOTS.
 import assert from "node:assert/strict";
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { chromium } from "playwright-core";
@@ -44,10 +44,27 @@ async function lightsUp(from, to) {
   return false;
 }
 
+test("Lens: something to look at before anything is typed", async () => {
+  await open("lens");
+  await page.waitForSelector("#lens-map g");
+  assert.match(await page.inputValue("#lens-input"), /man in a blue shirt/);
+  assert.match(await page.textContent("#lens-habit"), /\d/);
+  assert.ok(await page.locator("#panel-lens figure svg path.curve").count() >= 3); // sinusoids
+  await shoot("lens-first");
+});
+
+test("Translate: an example, one click away", async () => {
+  await open("translate");
+  assert.equal(await page.inputValue("#translate-input"), "");
+  await page.locator("#panel-translate .chips button").nth(1).click();
+  await page.waitForSelector("#panel-translate td.score");
+  assert.match(await page.inputValue("#translate-input"), /snow/);
+});
+
 test("Translate: candidates, and words that light up together", async () => {
   await open("translate");
   await page.fill("#translate-input", "the cat sat on the mat");
-  await page.waitForSelector("#panel-translate td.score");
+  await page.waitForFunction(() => document.getElementById("words-source")?.textContent === "the cat sat on the mat");
   assert.equal(await page.locator("#panel-translate td.score").count(), 4);
   assert.ok(await lightsUp("#words-target", "#words-source"));
   assert.ok(await lightsUp("#words-source", "#words-target"));
@@ -72,13 +89,63 @@ test("Lens: every head, one large, where a token looks", async () => {
   assert.equal(await heads.last().getAttribute("aria-pressed"), "true");
   await page.locator("#lens-map g").first().hover();
   assert.match(await page.textContent("#lens-looks"), /looks at/);
+  await page.locator("#lens-map .column").nth(1).hover();
+  assert.match(await page.textContent("#lens-looks"), /is seen by/);
   await page.selectOption("#lens-kind", "encoder");
   await page.waitForSelector("#lens-map g");
-  const [saved] = await Promise.all([page.waitForEvent("download"), page.click("text=SVG")]);
-  assert.match(saved.suggestedFilename(), /\.svg$/);
-  const [png] = await Promise.all([page.waitForEvent("download"), page.click("text=PNG")]);
-  assert.match(png.suggestedFilename(), /\.png$/);
+  await page.locator("#lens-map g").first().hover();
   await shoot("lens");
+});
+
+test("Lens: heads and tokens by keyboard, and lines instead of a map", async () => {
+  const pressed = () => page.getAttribute("#panel-lens .heads button[aria-pressed=true]", "aria-label");
+  await page.locator("#panel-lens .heads button").first().click();
+  await page.keyboard.press("ArrowRight");
+  assert.match(await pressed(), /^Layer 1, head 2/);
+  await page.keyboard.press("ArrowDown");
+  assert.match(await pressed(), /^Layer 2, head 2/);
+  assert.equal(await page.textContent("#panel-lens .lens > .card:last-child h3"), "Layer 2, head 2");
+  await page.focus("#lens-map g[tabindex='0']");
+  const first = await page.textContent("#lens-looks");
+  await page.keyboard.press("ArrowDown");
+  assert.notEqual(await page.textContent("#lens-looks"), first);
+  await page.click("#panel-lens button:text-is('Lines')");
+  await page.locator("#lens-lines g text").nth(1).hover();
+  assert.ok(await page.locator("#lens-lines g.gone").count() > 0);
+  assert.match(await page.textContent("#lens-looks"), /looks at/);
+  await shoot("lens-lines");
+});
+
+// What is saved can be opened: an SVG with a cell for each weight, a PNG with pixels.
+test("Lens: downloads", async () => {
+  const saved = async (label) => {
+    const [file] = await Promise.all([page.waitForEvent("download"), page.click(`#panel-lens [aria-label="${label}"]`)]);
+    return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+  };
+  await page.click("#panel-lens button:text-is('Map')");
+  const svg = await saved("Download this head as SVG");
+  assert.match(svg.name, /\.svg$/);
+  assert.equal(svg.bytes.toString().match(/class="cell"/g).length, await page.locator("#lens-map .cell").count());
+  assert.match(svg.bytes.toString(), /fill="#[0-9a-f]{6}"/);
+  const png = await saved("Download this head as PNG");
+  assert.match(png.name, /\.png$/);
+  assert.equal(png.bytes.toString("latin1", 1, 4), "PNG");
+  const width = Number(svg.bytes.toString().match(/width="(\d+)/)[1]);
+  assert.ok(Math.abs(png.bytes.readUInt32BE(16) - 2 * width) <= 2);
+  const all = await saved("Download all heads as SVG");
+  assert.match(all.bytes.toString(), /^<\?xml|^<svg/);
+});
+
+test("Lens: how positions are told apart, for each kind of model", async () => {
+  for (const [name, words] of [["gpt", /learnt/], ["alibi", /slope/], ["rope", /Rotary/]]) {
+    await page.selectOption("#panel-lens select", name);
+    await page.waitForFunction((pattern) => new RegExp(pattern).test(document.querySelector("#panel-lens .stack > .card:last-child").textContent), words.source);
+    if (name !== "gpt") assert.ok(await page.locator("#panel-lens figure path.curve").count() >= 1);
+    await page.waitForSelector("#lens-map g");
+    await shoot(`lens-${name}`);
+  }
+  await page.selectOption("#panel-lens select", "en-de");
+  await page.waitForSelector("#lens-kind option[value=cross]", { state: "attached" });
 });
 
 test("Generate: bars, sliders, a text that grows, another way", async () => {
@@ -86,10 +153,27 @@ test("Generate: bars, sliders, a text that grows, another way", async () => {
   await page.fill("#generate-input", "the cat");
   await page.waitForSelector("#generate-next li");
   const before = await page.locator("#generate-next .value").first().textContent();
-  await page.locator("#panel-generate input[type=range]").first().fill("0.2");
+  const slide = (index, value) => page.locator("#panel-generate input[type=range]").nth(index).fill(value);
+  await slide(0, "0.2");
   assert.notEqual(await page.locator("#generate-next .value").first().textContent(), before);
+  // The bars are what is drawn from: at this temperature, of the k likeliest.
+  const { next } = await (await fetch(`${server.url}v1/heed/predict`, { method: "POST", headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ model: "gpt", input: "the cat", top: 3, temperature: 0.2 }) })).json();
+  await slide(1, "3");
+  const expected = 100 * next[0].probability / next.reduce((sum, token) => sum + token.probability, 0);
+  await page.waitForFunction((p) => Math.abs(parseFloat(document.querySelector("#generate-next .value").textContent) - p) < 0.06, expected);
+  assert.equal(await page.locator("#generate-next li").count(), 3);
+  await slide(2, "0.05");
+  assert.equal(await page.locator("#generate-next li").count(), 1);
+  await slide(1, "0");
+  await slide(2, "1");
+  let asked = 0;
+  const count = (request) => (asked += request.url().endsWith("/predict"));
+  page.on("request", count);
   await page.click("#generate-go");
-  await page.waitForFunction(() => document.getElementById("status").textContent.includes("pieces"));
+  await page.waitForFunction(() => document.getElementById("status").textContent.includes("tokens"));
+  page.off("request", count);
+  assert.ok(asked >= 1); // the bars went along
   assert.ok((await page.inputValue("#generate-input")).startsWith("the cat"));
   await page.waitForSelector("#generate-tokens button");
   await page.locator("#generate-tokens button").nth(1).click();
@@ -154,8 +238,68 @@ test("Model: the architecture of each", async () => {
   for (const name of ["gpt", "mlm"]) {
     await page.selectOption("#panel-model select", name);
     await page.waitForFunction((kind) => document.getElementById("model-facts").textContent.includes(kind), name === "gpt" ? "gpt2" : "bert");
+    // What the blocks have learnt is what the model has.
+    const counts = await page.locator("#panel-model .count").allTextContents();
+    const sum = counts.reduce((total, text) => total + (text.match(/^([\d.]+) k parameters/)?.[1] ?? 0) * 1000, 0);
+    const all = parseFloat((await page.textContent("#model-facts")).match(/Parameters([\d.]+) k/)[1]) * 1000;
+    assert.ok(Math.abs(sum - all) < 0.02 * all, `${name}: ${counts.join("; ")} of ${all}`); // but for final norms
   }
   await shoot("model");
+});
+
+// Everything that can be used says what it is.
+test("names for screen readers", async () => {
+  for (const tab of ["translate", "lens", "generate", "fill", "labels", "parse", "train", "model"]) {
+    await open(tab);
+    const nameless = await page.evaluate((id) => [...document.querySelectorAll(`#panel-${id} :is(button, input, select, textarea, summary, [tabindex])`)]
+      .filter((e) => !e.getAttribute("aria-label") && !e.labels?.length && !e.textContent.trim()).map((e) => e.outerHTML.slice(0, 120)), tab);
+    assert.deepEqual(nameless, [], tab);
+    const pictures = await page.evaluate((id) => [...document.querySelectorAll(`#panel-${id} svg`)].filter((e) => !e.getAttribute("aria-label")).length, tab);
+    assert.equal(pictures, 0, tab);
+  }
+});
+
+// WCAG's AA: 4.5 for text on what it stands on.
+test("contrast of the colours, light and dark", async () => {
+  for (const theme of ["light", "dark"]) {
+    const low = await page.evaluate((value) => {
+      document.documentElement.dataset.theme = value;
+      const style = getComputedStyle(document.documentElement);
+      const light = (name) => {
+        const hex = style.getPropertyValue(name).trim().slice(1);
+        const [r, g, b] = [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+      const pairs = ["--paper", "--card", "--wash"].flatMap((ground) => ["--ink", "--soft", "--bad", "--accent"].map((text) => [text, ground]));
+      return [...pairs, ["--ink", "--mark"], ["--accent-ink", "--accent"]].filter(([a, b]) => !(ratio(a, b) >= 4.5)).map(([a, b]) => `${a} on ${b}: ${ratio(a, b).toFixed(2)}`);
+    }, theme);
+    await page.evaluate(() => delete document.documentElement.dataset.theme);
+    assert.deepEqual(low, [], theme);
+  }
+});
+
+test("a key, where the server wants one; and a server that has gone", async () => {
+  const own = await startServer("--api-key", "sesame");
+  const other = await browser.newPage();
+  try {
+    await other.goto(own.url);
+    await other.fill("#key input", "wrong");
+    await other.click("#key button");
+    await other.waitForFunction(() => document.getElementById("status").textContent.includes("not one of"));
+    await other.fill("#key input", "sesame");
+    await other.click("#key button");
+    await other.waitForSelector("#tab-translate");
+    assert.ok(await other.isHidden("#key"));
+    await other.click("#tab-generate");
+    await other.fill("#generate-input", "the cat");
+    await other.waitForSelector("#generate-next li");
+  } finally {
+    assert.equal(await own.stop(), 0);
+  }
+  await other.fill("#generate-input", "the cat sat");
+  await other.waitForFunction(() => document.getElementById("status").textContent === "The server does not answer.");
+  await other.close();
 });
 
 test("keyboard, dark mode and a phone's width", async () => {
