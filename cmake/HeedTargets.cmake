@@ -46,6 +46,9 @@ function(heed_library name)
   add_library(${target} STATIC ${ARG_SOURCES})
   target_include_directories(${target} PUBLIC ${view} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
+  # Also part of shared libraries: Python's module, and those of others that use libheed.a. Hidden, a
+  # name is still a direct call, and is nobody else's.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
   heed_compile_options(${target})
 endfunction()
 
