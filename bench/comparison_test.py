@@ -151,6 +151,21 @@ class Script(unittest.TestCase):
             self.assertEqual(worse.returncode, 1)
             self.assertIn("regressed: train tiny, speed: ratio 2.00, stored 2.40", worse.stdout)
 
+    def test_groups_of_later_files_replace_those_of_earlier_ones(self):
+        later = {key: MEASUREMENT[key] for key in ("machine", "date", "quick")}
+        later["translate"] = {"base-f32-1": MEASUREMENT["translate"]["base-f32-1"]}
+        elsewhere = {**later, "machine": {**MACHINE, "threads": 8}}
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [os.path.join(folder, name) for name in "abc"]
+            for path, content in zip(paths, (MEASUREMENT, later, elsewhere)):
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(content, file)
+            both = self.run_script("--from", *paths[:2])
+            self.assertIn("train tiny, speed", both.stdout)
+            self.assertIn("translate base-f32-1", both.stdout)
+            self.assertNotIn("translate tiny-int8-32-beam", both.stdout)
+            self.assertEqual(self.run_script("--from", *paths).returncode, 2)
+
     def test_a_mistake_is_told_from_a_regression(self):
         done = self.run_script("--heed", "/no/such/heed")
         self.assertEqual(done.returncode, 2)
