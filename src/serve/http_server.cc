@@ -6,7 +6,6 @@
 #include <cctype>
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <system_error>
 #include <thread>
@@ -222,7 +221,7 @@ class HttpServer::Listener : public httplib::Server {
     errno = 0;
     const int bound = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : -1;
     if (bound < 0) {
-      const std::string why = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+      const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : "";
       throw heed::Error(ErrorCode::invalid_argument,
                         "cannot listen on " + host + " port " + std::to_string(port) + why,
                         "another server may be using it: choose another --port, or 0 for any");
