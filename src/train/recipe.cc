@@ -16,6 +16,7 @@
 #include "model/json_values.h"
 #include "model/network.h"
 #include "model/presets.h"
+#include "text/utf8.h"
 #include "train/recipe_fields.h"
 
 namespace heed {
@@ -121,6 +122,10 @@ std::vector<Given> given_by_sets(const std::vector<std::string>& sets,
                                  std::vector<std::string>& problems) {
   std::vector<Given> list;
   for (const std::string& set : sets) {
+    if (!is_utf8(set)) {  // as TOML is, which the file's reader has seen to
+      problems.push_back("--set: bytes that are not UTF-8");
+      continue;
+    }
     const size_t equals = set.find('='), dot = set.find('.');
     if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
       problems.push_back("--set " + set + ": expected section.key=value");

@@ -91,6 +91,7 @@ TEST(Recipe, ChecksWhatCannotBe) {
   const auto problem = [](const std::vector<std::string>& sets, const std::string& what) {
     expect_error(ErrorCode::invalid_argument, what, [&] { parse_recipe(kSmall, "r", sets); });
   };
+  problem({"train.steps=\xff"}, "--set: bytes that are not UTF-8");
   problem({"model.from=x"}, "either preset or from");
   problem({"train.steps=0"}, "needs steps or epochs");
   problem({"train.epochs=1"}, "both steps and epochs");
