@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -51,18 +52,27 @@ class EchoServer {
   std::thread thread_;
 };
 
+// A connection to the server; -1 when there is no port left to come from: the ports of closed
+// connections are not free again for a minute.
+int connect_to(int port) {
+  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (client < 0) std::abort();
+  if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return client;
+  if (errno != EADDRNOTAVAIL) std::abort();  // nobody listens any more
+  close(client);
+  return -1;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const EchoServer server;
-  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(server.port()));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (client < 0 || connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    std::abort();
-  }
+  const int client = connect_to(server.port());
+  if (client < 0) return -1;  // nothing was learnt of this input
   for (size_t sent = 0; sent < size;) {
     const ssize_t n = send(client, data + sent, size - sent, MSG_NOSIGNAL);
     if (n <= 0) break;  // it has heard enough
