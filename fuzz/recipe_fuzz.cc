@@ -6,23 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "expect_ordinary.h"
 #include "fuzz_folder.h"
-#include "heed/error.h"
 #include "heed/sweep.h"
 #include "train/recipe.h"
 
 namespace {
 
 using namespace heed;
-
-template <class Read>
-void expect_ordinary(const Read& read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::internal || std::string(error.what()).empty()) std::abort();
-  }
-}
+using fuzz::expect_ordinary;
 
 // What every row of a fuzzed sweep is a variation of.
 constexpr const char* kRecipe =

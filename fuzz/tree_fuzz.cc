@@ -5,23 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "expect_ordinary.h"
 #include "fuzz_folder.h"
-#include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/tree.h"
 
 namespace {
 
 using namespace heed;
-
-template <class Read>
-void expect_ordinary(const Read& read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::internal) std::abort();
-  }
-}
+using fuzz::expect_ordinary;
 
 void read_tree(std::string_view text) {
   const Tree tree = parse_tree(text);
