@@ -1,6 +1,8 @@
 #include "infer/generation_settings.h"
 
 #include <algorithm>
+#include <concepts>
+#include <cstdint>
 #include <utility>
 
 #include "heed/error.h"
@@ -9,6 +11,34 @@ namespace heed {
 namespace {
 
 using Json = nlohmann::json;
+
+// Each fills the value, or says that it cannot. (The library's get() makes an int of any number,
+// and for 1e66 that is undefined.)
+bool fill(const Json& json, bool& value) {
+  if (json.is_boolean()) value = json.get<bool>();
+  return json.is_boolean();
+}
+bool fill(const Json& json, double& value) {
+  if (json.is_number()) value = json.get<double>();
+  return json.is_number();
+}
+template <std::integral Int>
+bool fill(const Json& json, Int& value) {
+  if (!json.is_number_integer()) return false;
+  const bool fits = json.is_number_unsigned() ? std::in_range<Int>(json.get<uint64_t>())
+                                              : std::in_range<Int>(json.get<int64_t>());
+  if (fits) value = json.get<Int>();
+  return fits;
+}
+template <class T>
+bool fill(const Json& json, std::vector<T>& values) {
+  if (!json.is_array()) return false;
+  values.resize(json.size());
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (!fill(json[i], values[i])) return false;
+  }
+  return true;
+}
 
 // The fields of one or two files, by their names there.
 class Fields {
@@ -30,20 +60,15 @@ class Fields {
   void read(const char* name, T& value) {
     const Json* found = find(name);
     if (!found) return;
-    try {
-      value = found->get<T>();
-    } catch (const Json::exception&) {
-      wrong(name, *found);
-    }
+    if (!fill(*found, value)) wrong(name, *found);
     names_.emplace_back(name);
   }
 
   // One id, or a list of them.
   void read_ids(const char* name, std::vector<int32_t>& ids) {
     const Json* found = find(name);
-    if (found && found->is_number_integer()) {
-      ids = {found->get<int32_t>()};
-      names_.emplace_back(name);
+    if (found && !found->is_array()) {
+      read(name, ids.emplace_back());
     } else {
       read(name, ids);
     }

@@ -32,8 +32,11 @@ TEST(GenerationSettings, AreReadFromBothFiles) {
 }
 
 TEST(GenerationSettings, OfAnotherTypeAreAnError) {
-  for (const json& config : {json{{"num_beams", "four"}}, json{{"early_stopping", 3}},
-                             json{{"eos_token_id", "x"}}, json{{"bad_words_ids", {1}}}}) {
+  for (const json& config :
+       {json{{"num_beams", "four"}}, json{{"early_stopping", 3}}, json{{"eos_token_id", "x"}},
+        json{{"bad_words_ids", {1}}}, json{{"forced_bos_token_id", 5e65}}, json{{"num_beams", 2.5}},
+        json{{"eos_token_id", int64_t{1} << 40}}, json{{"top_p", true}},
+        json{{"max_length", UINT64_MAX}}, json{{"suppress_tokens", {1e30}}}}) {
     EXPECT_THROW(read_generation_settings(config, {}, "m"), Error) << config;
   }
 }

@@ -217,6 +217,7 @@ TokenizerPtr load_char_tokenizer(const TokenizerFolder& folder) {
     const nlohmann::json& vocabulary = json.at("model").at("vocab");
     std::vector<std::string> pieces(vocabulary.size());
     for (const auto& [piece, id] : vocabulary.items()) {
+      if (!id.is_number_unsigned()) throw_corrupt(path, "a token's id is not a number");
       std::string& slot = pieces.at(id.get<size_t>());
       if (piece.empty() || !slot.empty()) throw_corrupt(path, "two tokens have one id");
       slot = piece;

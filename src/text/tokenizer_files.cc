@@ -2,6 +2,7 @@
 // tokenizer.json that says the same, so that there is one way to encode and not three.
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "heed/error.h"
 #include "text/json_tokenizer.h"
@@ -55,7 +56,10 @@ Json special_tokens(const Json& vocabulary, const TokenizerFolder& folder,
   const auto add = [&](const std::string& content, std::optional<int32_t> id) {
     if (std::ranges::find(seen, content) != seen.end()) return;
     const auto found = vocabulary.find(content);
-    if (found != vocabulary.end() && found->is_number_unsigned()) id = found->get<int32_t>();
+    if (found != vocabulary.end() && found->is_number_unsigned() &&
+        std::in_range<int32_t>(found->get<uint64_t>())) {
+      id = found->get<int32_t>();
+    }
     if (!id) return;
     tokens.push_back(special_token(content, *id));
     seen.push_back(content);

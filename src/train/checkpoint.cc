@@ -156,7 +156,8 @@ TrainingState state_from_json(const std::string& text, const std::string& where)
                  "remove this checkpoint's folder to go on from the one before");
   };
   if (!json.is_object()) throw corrupt("not a JSON object");
-  if (json.value("version", 0) != kStateVersion) throw corrupt("another version of the format");
+  if (json.value("version", Json()) != kStateVersion)
+    throw corrupt("another version of the format");
   TrainingState state;
   describe_state(state, [&](const char* key, auto& field) {
     const auto found = json.find(key);
