@@ -76,6 +76,15 @@ std::string to_json(const Result& result, const GenerateFlags& flags) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// Says so when a text is shorter than was asked for because the model has no more positions.
+void warn_of_positions(const Result& result, const SearchOptions& search, const Model& model) {
+  const Answer& best = result.best();
+  if (best.finish != FinishReason::length || best.new_tokens >= search.max_new_tokens) return;
+  std::fprintf(
+      stderr, "warning: the model has %lld positions, so the text ends after %lld tokens\n",
+      static_cast<long long>(model.max_positions()), static_cast<long long>(best.new_tokens));
+}
+
 void generate_text(const GenerateFlags& flags, const Model& model, const SearchOptions& search,
                    Output& out) {
   model.tokenizer();  // or says that there is none
@@ -86,6 +95,7 @@ void generate_text(const GenerateFlags& flags, const Model& model, const SearchO
   const bool streams = !flags.json && !flags.scores && search.beam == 1 && search.nbest == 1;
   if (!streams) {
     const Result result = engine.submit(std::move(request)).get();
+    warn_of_positions(result, search, model);
     if (flags.json) return out.write(to_json(result, flags));
     for (const Answer& answer : result.answers) {
       out.write((flags.scores ? fixed(answer.score, 6) + "\t" : "") + answer.text + "\n");
@@ -97,8 +107,9 @@ void generate_text(const GenerateFlags& flags, const Model& model, const SearchO
     out.write(piece.text);
     out.flush();
   }};
-  engine.submit(std::move(request), callbacks).get();
+  const Result result = engine.submit(std::move(request), callbacks).get();
   out.write("\n");
+  warn_of_positions(result, search, model);
 }
 
 void run_generate(GenerateFlags& flags, Output& out) {
