@@ -190,7 +190,14 @@ HfConfig read_heed(Json json, const std::string& where) {
   for (const char* key : {"model_type", "architectures", "torch_dtype", "transformers_version"}) {
     json.erase(key);
   }
-  HfConfig hf{config_from_json(json.dump(), {}, where), "heed", "HeedModel"};
+  // What training tells others about the model's answers.
+  Json others = Json::object();
+  for (const char* key : {"id2label", "label2id"}) {
+    if (!json.contains(key)) continue;
+    others[key] = json.at(key);
+    json.erase(key);
+  }
+  HfConfig hf{config_from_json(json.dump(), {}, where), "heed", "HeedModel", others.dump()};
   check(hf.config, where);
   return hf;
 }
@@ -424,6 +431,7 @@ std::string hf_write_config(const HfConfig& hf, DType dtype) {
   } else {
     json = {{"model_type", "heed"}, {"architectures", Json::array({"HeedModel"})}};
     json.update(Json::parse(to_json(hf.config)));
+    json.update(Json::parse(hf.other_fields));
   }
   json["torch_dtype"] = type;
   if (!hf.quantization.empty()) {

@@ -326,6 +326,21 @@ TEST(HuggingFaceConfig, KeepsAllEndsOfText) {
   EXPECT_EQ(json::parse(hf_write_config(hf))["eos_token_id"], json({7, 8}));
 }
 
+// As training leaves it, for a model that is none of transformers'.
+TEST(HuggingFaceConfig, KeepsTheNamesOfLabelsAlsoOfItsOwnKind) {
+  ModelConfig c;
+  c.family = Family::encoder_only, c.head = Head::classifier, c.labels = 2;
+  c.norm = NormKind::rms_norm;
+  const HfConfig hf = hf_equivalent(c);
+  ASSERT_EQ(hf.model_type, "heed");
+  json written = json::parse(hf_write_config(hf));
+  const json names{{"0", "bad"}, {"1", "good"}}, numbers{{"bad", 0}, {"good", 1}};
+  written["id2label"] = names, written["label2id"] = numbers;
+  const HfConfig again = hf_read_config(written.dump(), "config.json", file_of({}));
+  EXPECT_EQ(again.config, c);
+  EXPECT_EQ(json::parse(hf_write_config(again)), written);
+}
+
 // Models that only say how they differ from their class.
 TEST(HuggingFaceConfig, KnowsWhatAClassHasWhenItsConfigIsSilent) {
   const auto read = [](const std::string& type) {
