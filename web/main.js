@@ -77,7 +77,7 @@ async function begin() {
   }
   buildTabs();
   // The first tab that has something to show.
-  const fits = { translate: "translate", generate: "complete", fill: "fill", labels: "classify" };
+  const fits = { translate: "translate", generate: "complete", fill: "fill", labels: "classify", parse: "parse" };
   const first = tabs.find((tab) => models.some((model) => model.abilities.includes(fits[tab.id])));
   show(location.hash.slice(1) || (first ?? tabs.find((tab) => tab.id === (models.length ? "lens" : "train"))).id);
 }

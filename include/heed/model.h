@@ -66,6 +66,10 @@ class Model {
   // The labels' names (id2label) of classifiers and taggers; "LABEL_0" where there are none.
   const std::vector<std::string>& labels() const { return labels_; }
 
+  // What it was trained for, where config.json tells (finetuning_task): an objective of `heed
+  // train`, such as "translation" or "parsing", or another tool's word. Empty: nobody knows.
+  const std::string& task() const { return task_; }
+
   // What the library works with.
   const Network& network() const { return *network_; }
   std::shared_ptr<const Network> network_pointer() const { return network_; }
@@ -78,6 +82,7 @@ class Model {
   SearchOptions search_;
   std::vector<std::string> settings_;  // sorted names
   std::vector<std::string> labels_;
+  std::string task_;
   std::string name_;  // in messages
   std::shared_ptr<const Error> tokenizer_error_;
 };

@@ -29,6 +29,11 @@ std::vector<std::string> label_names(const Json& config, int count) {
   return labels;
 }
 
+std::string task_name(const Json& config) {
+  const auto task = config.find("finetuning_task");
+  return task != config.end() && task->is_string() ? task->get<std::string>() : "";
+}
+
 }  // namespace
 
 Model::Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, SearchOptions search)
@@ -53,6 +58,7 @@ Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
       config, std::filesystem::exists(generation) ? read_json(generation) : Json(), folder);
   model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
   model.labels_ = label_names(config, model.network_->config().labels);
+  model.task_ = task_name(config);
   if (!options.tokenizer) return model;
   try {
     model.tokenizer_ = load_tokenizer(folder);
@@ -76,6 +82,7 @@ Model Model::from_memory(ModelFiles files) {
   GenerationSettings settings = read_generation_settings(config, generation, files.name);
   model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
   model.labels_ = label_names(config, model.network_->config().labels);
+  model.task_ = task_name(config);
   if (!files.tokenizer.empty()) {
     const std::string place = files.name + "/tokenizer.json";
     model.tokenizer_ =

@@ -32,6 +32,7 @@ TEST(Model, TellsWhatItIs) {
   EXPECT_EQ(marian.search_options().banned_ids.size(), 1u);
   EXPECT_TRUE(marian.has_setting("bad_words_ids"));
   EXPECT_FALSE(marian.has_setting("num_beams"));
+  EXPECT_EQ(marian.task(), "");
 
   const Model bert = Model::load(folder("bert-mlm"));
   EXPECT_EQ(bert.family(), "encoder_only");
@@ -49,8 +50,10 @@ TEST(Model, FromMemoryIsTheSame) {
   ModelFiles files;
   files.config = read(folder("gpt2") + "/config.json");
   for (const char c : weights) files.tensors.push_back(static_cast<std::byte>(c));
+  files.config.replace(files.config.find('{'), 1, R"({"finetuning_task": "poetry",)");
   files.generation = R"({"max_new_tokens": 5})";
   const Model copy = Model::from_memory(files);
+  EXPECT_EQ(copy.task(), "poetry");
   EXPECT_EQ(copy.search_options().max_new_tokens, 5);
   SearchOptions search = copy.search_options();
   Engine original(Model::load(folder("gpt2")), {.threads = 1, .kv_memory_bytes = 4 << 20});

@@ -192,7 +192,7 @@ HfConfig read_heed(Json json, const std::string& where) {
   }
   // What training tells others about the model's answers.
   Json others = Json::object();
-  for (const char* key : {"id2label", "label2id"}) {
+  for (const char* key : {"id2label", "label2id", "finetuning_task"}) {
     if (!json.contains(key)) continue;
     others[key] = json.at(key);
     json.erase(key);

@@ -327,7 +327,7 @@ TEST(HuggingFaceConfig, KeepsAllEndsOfText) {
 }
 
 // As training leaves it, for a model that is none of transformers'.
-TEST(HuggingFaceConfig, KeepsTheNamesOfLabelsAlsoOfItsOwnKind) {
+TEST(HuggingFaceConfig, KeepsTaskAndNamesOfLabelsAlsoOfItsOwnKind) {
   ModelConfig c;
   c.family = Family::encoder_only, c.head = Head::classifier, c.labels = 2;
   c.norm = NormKind::rms_norm;
@@ -336,6 +336,7 @@ TEST(HuggingFaceConfig, KeepsTheNamesOfLabelsAlsoOfItsOwnKind) {
   json written = json::parse(hf_write_config(hf));
   const json names{{"0", "bad"}, {"1", "good"}}, numbers{{"bad", 0}, {"good", 1}};
   written["id2label"] = names, written["label2id"] = numbers;
+  written["finetuning_task"] = "classification";
   const HfConfig again = hf_read_config(written.dump(), "config.json", file_of({}));
   EXPECT_EQ(again.config, c);
   EXPECT_EQ(json::parse(hf_write_config(again)), written);

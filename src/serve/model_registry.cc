@@ -10,6 +10,8 @@
 namespace heed::serve {
 namespace {
 
+constexpr const char* kParsing = "parsing";  // Model::task()
+
 // "en" of "__en__", ">>en<<" or "en_XX"; "eng_Latn" as it is. Empty: no language's token.
 std::string language_of(const std::string& piece) {
   static const std::regex kForms(
@@ -33,6 +35,7 @@ Languages languages_in(const std::string& name) {
 
 Languages find_languages(const std::string& name, const std::string& folder, const Model& model) {
   if (!model.has_source() || !model.can_generate() || !model.has_tokenizer()) return {};
+  if (model.task() == kParsing) return {};
   Languages from_name = languages_in(name);
   if (from_name.sources.empty()) from_name = languages_in(default_model_name(folder));
   std::set<std::string> named;
@@ -137,12 +140,14 @@ const ModelInfo& ServedModel::info() {
               [&] { return std::make_unique<ModelInfo>(model_info(model_.network())); });
 }
 
+bool ServedModel::is_parser() const { return model_.task() == kParsing; }
+
 std::vector<std::string> ServedModel::abilities() const {
   std::vector<std::string> list;
   const std::string head = model_.head();
   const bool reads_text = model_.has_tokenizer();
   if (model_.can_generate()) {
-    if (model_.has_source() && reads_text) list.insert(list.end(), {"translate", "parse"});
+    if (model_.has_source() && reads_text) list.emplace_back(is_parser() ? "parse" : "translate");
     list.insert(list.end(), {"complete", "score"});
   }
   if (head == "masked_lm") list.emplace_back("fill");

@@ -58,7 +58,10 @@ class ServedModel {
   const ModelInfo& info();
   TaskOptions task_options() const { return {.threads = settings_.threads}; }
 
-  // What it can be asked for: "translate", "complete", "classify", …
+  // It was trained to write trees. Where nobody knows what a model was trained for, it is taken to
+  // translate; whoever names it may have it parse all the same.
+  bool is_parser() const;
+  // What it is offered for: "translate", "complete", "classify", …
   std::vector<std::string> abilities() const;
   // Nothing while no engine runs.
   std::optional<EngineStatistics> statistics() const;

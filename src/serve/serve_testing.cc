@@ -31,10 +31,12 @@ ModelConfig config_of(const std::string& kind) {
   if (kind == "mlm") {
     config.head = Head::masked_lm;
     config.pooler = false;
-  } else if (kind == "labels" || kind == "tags") {
-    config.head = kind == "labels" ? Head::classifier : Head::token_classifier;
-    config.labels = 3;
-    config.pooler = kind == "labels";
+  } else if (kind == "labels" || kind == "grades" || kind == "tags") {
+    config.head = kind == "labels"   ? Head::classifier
+                  : kind == "grades" ? Head::regression
+                                     : Head::token_classifier;
+    config.labels = kind == "grades" ? 1 : 3;
+    config.pooler = kind != "tags";
   } else {
     config.head = Head::language_model;
     config.family = kind == "gpt" ? Family::decoder_only : Family::encoder_decoder;
@@ -102,6 +104,11 @@ std::string ServeTest::make_model(const std::string& kind) const {
   const std::string folder = path(kind);
   std::filesystem::create_directories(folder);
   Network(config_of(kind), /*seed=*/7).save(folder);
+  if (kind == "parser") {  // as training leaves it
+    Json config = Json::parse(read_text(folder + "/config.json"));
+    config["finetuning_task"] = "parsing";
+    write("parser/config.json", config.dump());
+  }
   write(kind + "/vocab.txt",
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nsat\non\nmat\ndog\nrun\n##s\nfast\nshe\n"
         "lives\nin\nnew\nyork\n.\na\nis\nw22\nw23\nw24\nw25\nw26\nw27\nw28\nw29\nw30\n"

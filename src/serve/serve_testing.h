@@ -62,8 +62,8 @@ class RawClient {
   int socket_ = -1;
 };
 
-// The kinds of models that a test wants: "gpt", "en-de", "mlm", "labels", "tags". Each is saved to
-// its folder with weights from a seed and 40 words.
+// The kinds of models that a test wants: "gpt", "en-de", "parser", "mlm", "labels", "grades" (a
+// regression), "tags". Each is saved to its folder with weights from a seed and 40 words.
 class ServeTest : public FolderTest {
  protected:
   void TearDown() override;

@@ -13,7 +13,7 @@ class TaskRoutesTest : public ServeTest {
 };
 
 TEST_F(TaskRoutesTest, AnswersEachTaskWithTheModelThatCan) {
-  start({"gpt", "en-de", "mlm", "labels", "tags"});
+  start({"gpt", "en-de", "parser", "mlm", "labels", "tags"});
 
   const Json labels = result("classify", {{"input", {"the cat", "a dog"}}})["results"];
   ASSERT_EQ(labels.size(), 2U);
@@ -68,6 +68,23 @@ TEST_F(TaskRoutesTest, GivesAttentionMapsWhoseRowsAddUpToOne) {
       client().post("/v1/heed/attend", {{"input", "the cat"}, {"format", "svg"}});
   EXPECT_EQ(drawing.type, "image/svg+xml");
   EXPECT_THAT(drawing.body, testing::HasSubstr("<svg"));
+}
+
+// A model that nobody knows the task of is not offered for trees, but writes what it can.
+TEST_F(TaskRoutesTest, ParsesWithTheParserUnlessAnotherModelIsNamed) {
+  start({"en-de", "parser"});
+  const Json call{{"input", "the cat"}};
+  EXPECT_EQ(result("parse", call)["model"], "parser");
+  EXPECT_EQ(result("parse", {{"input", "the cat"}, {"model", "en-de"}})["model"], "en-de");
+  EXPECT_EQ(client().post("/translate", {{"q", "the"}, {"target", "de"}}).status, 200);
+  EXPECT_EQ(client().post("/translate", {{"q", "the"}, {"model", "parser"}}).status, 200);
+  const auto abilities = [&](const char* name) {
+    return client().get(std::string("/v1/models/") + name).json()["abilities"].dump();
+  };
+  EXPECT_THAT(abilities("parser"), testing::HasSubstr("\"parse\""));
+  EXPECT_THAT(abilities("parser"), testing::Not(testing::HasSubstr("\"translate\"")));
+  EXPECT_THAT(abilities("en-de"), testing::HasSubstr("\"translate\""));
+  EXPECT_THAT(abilities("en-de"), testing::Not(testing::HasSubstr("\"parse\"")));
 }
 
 TEST_F(TaskRoutesTest, SaysWhichModelIsMeantOrMissing) {

@@ -60,7 +60,7 @@ bool translates(const ServedModel& model) {
 
 std::vector<ServedModelPtr> translating_models(Service& service) {
   std::vector<ServedModelPtr> models = service.models().all();
-  std::erase_if(models, [](const auto& model) { return !translates(*model); });
+  std::erase_if(models, [](const auto& m) { return !translates(*m) || m->is_parser(); });
   return models;
 }
 

@@ -291,17 +291,20 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
   return network;
 }
 
-void write_label_names(const std::string& folder, const std::vector<std::string>& labels) {
-  if (labels.empty()) return;
+void write_task(const std::string& folder, Objective objective,
+                const std::vector<std::string>& labels) {
   const std::string path = folder + "/config.json";
   Json json = Json::parse(text_of_file(path));
-  Json names = Json::object(), numbers = Json::object();
-  for (size_t i = 0; i < labels.size(); ++i) {
-    names[std::to_string(i)] = labels[i];
-    numbers[labels[i]] = i;
+  json["finetuning_task"] = name_of(objective);
+  if (!labels.empty()) {
+    Json names = Json::object(), numbers = Json::object();
+    for (size_t i = 0; i < labels.size(); ++i) {
+      names[std::to_string(i)] = labels[i];
+      numbers[labels[i]] = i;
+    }
+    json["id2label"] = std::move(names);
+    json["label2id"] = std::move(numbers);
   }
-  json["id2label"] = std::move(names);
-  json["label2id"] = std::move(numbers);
   write_whole(path, json.dump(2) + "\n");
 }
 

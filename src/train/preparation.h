@@ -37,9 +37,10 @@ ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int 
 Network network_from(const ModelConfig& config, const Network* from, uint64_t seed,
                      std::vector<std::string>& fresh);
 
-// Puts the names of the classes into a model folder's config.json (id2label and label2id, where
-// the ecosystem looks for them). Does nothing without labels.
-void write_label_names(const std::string& folder, const std::vector<std::string>& labels);
+// Puts into a model folder's config.json, where the ecosystem looks for it, what the weights do not
+// tell: the objective (finetuning_task) and the names of classes (id2label, label2id), if any.
+void write_task(const std::string& folder, Objective objective,
+                const std::vector<std::string>& labels);
 
 // Puts generation_config.json into a model folder, from where every tool that decodes takes how:
 // the file of model.from, if there is one, with the ids of this model and [validate]'s beam and

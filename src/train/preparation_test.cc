@@ -125,6 +125,19 @@ TEST_F(PreparationFilesTest, TellLaterToolsHowValidationDecoded) {
   EXPECT_THAT(generation(recipe, Family::encoder_decoder), HasSubstr("\"num_beams\": 3"));
 }
 
+TEST_F(PreparationFilesTest, TellWhatTheModelWasTrainedFor) {
+  Network(toy_config(Family::encoder_decoder), 1).save(folder_);
+  write_task(folder_, Objective::parsing, {});
+  std::string config = read_text(path("config.json"));
+  EXPECT_THAT(config, HasSubstr("\"finetuning_task\": \"parsing\""));
+  EXPECT_THAT(config, testing::Not(HasSubstr("id2label")));
+  write_task(folder_, Objective::classification, {"bad", "good"});
+  config = read_text(path("config.json"));
+  EXPECT_THAT(config, HasSubstr("\"finetuning_task\": \"classification\""));
+  EXPECT_THAT(config, HasSubstr("\"1\": \"good\""));
+  EXPECT_EQ(Network::load(folder_).config().family, Family::encoder_decoder);
+}
+
 TEST_F(PreparationFilesTest, GiveValidationItsExamplesAsText) {
   Recipe recipe;
   CorpusOptions corpus;

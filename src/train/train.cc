@@ -247,7 +247,7 @@ class Training {
             .save_beside_model =
                 [this](const std::string& folder) {
                   data_.tokenizer->save(folder);
-                  write_label_names(folder, data_.training->labels());
+                  write_task(folder, recipe_.objective.options.kind, data_.training->labels());
                   write_generation_config(folder, recipe_, data_.config);
                 },
             .request = {.objective = std::string(name_of(recipe_.objective.options.kind)),

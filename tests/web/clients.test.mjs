@@ -82,7 +82,7 @@ test("openai embeds", async () => {
 test("openai lists models, and understands refusals", async () => {
   const names = [];
   for await (const model of client.models.list()) names.push(model.id);
-  assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags", "alibi", "rope"]);
+  assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags", "alibi", "rope", "parser"]);
   await assert.rejects(client.completions.create({ model: "none", prompt: "x" }), OpenAI.NotFoundError);
   await assert.rejects(client.completions.create({ model: "gpt", prompt: "x", temperature: 9 }), (error) => error instanceof OpenAI.BadRequestError && error.param === "temperature");
   const stranger = new OpenAI({ baseURL: `${server.url}v1`, apiKey: "wrong", maxRetries: 0 });

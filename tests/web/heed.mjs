@@ -1,6 +1,6 @@
 // A server with tiny models of every kind, for the tests here.
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -25,12 +25,13 @@ function writeRuns(folder) {
 // Returns {url, folder, stop}; stop() resolves to the exit status.
 export async function startServer(...flags) {
   const folder = mkdtempSync(join(tmpdir(), "heed-web-"));
-  const models = { "en-de": "marian", gpt: "gpt2", mlm: "bert-mlm", labels: "bert-classify", tags: "bert-tag", alibi: "bloom-alibi", rope: "llama-gqa" };
+  const models = { "en-de": "marian", gpt: "gpt2", mlm: "bert-mlm", labels: "bert-classify", tags: "bert-tag", alibi: "bloom-alibi", rope: "llama-gqa", parser: "marian" };
   writeRuns(folder);
   const args = ["serve", "--port", "0", "--threads", "1", "--runs", join(folder, "runs"), ...flags];
   for (const [name, source] of Object.entries(models)) {
     mkdirSync(join(folder, name));
     for (const file of ["config.json", "model.safetensors"]) cpSync(join(golden, source, file), join(folder, name, file));
+    if (name === "parser") writeFileSync(join(folder, name, "config.json"), JSON.stringify({ ...JSON.parse(readFileSync(join(golden, source, "config.json"))), finetuning_task: "parsing" }));
     writeFileSync(join(folder, name, "vocab.txt"), words.join("\n") + "\n");
     args.push("--model", `${name}=${join(folder, name)}`);
   }

@@ -204,6 +204,7 @@ test("Classify & tag", async () => {
 
 test("Parse: a tree with the words as leaves", async () => {
   await open("parse");
+  assert.deepEqual(await page.locator("#panel-parse option").allTextContents(), ["parser"]); // no translator
   await page.fill("#parse-input", "the cat sat");
   await page.keyboard.press("Enter");
   await page.waitForSelector("#parse-results svg");
