@@ -367,9 +367,7 @@ Json number_schema(const Field& field, const char* type) {
   return schema;
 }
 
-Json text_schema() { return {{"type", "string"}}; }
-Json list_of(Json items) { return {{"type", "array"}, {"items", std::move(items)}}; }
-Json ids_schema() { return list_of({{"type", "integer"}}); }
+Json ids_schema() { return schema::list(schema::integer()); }
 
 }  // namespace
 
@@ -380,16 +378,14 @@ void FieldSchema::number(const Field& field, double&) {
   add(field, number_schema(field, "number"));
 }
 void FieldSchema::texts(const Field& field, Texts&) {
-  add(field, {{"oneOf", Json::array({text_schema(), list_of(text_schema())})}});
+  add(field, {{"oneOf", Json::array({schema::text(), schema::list(schema::text())})}});
 }
 void FieldSchema::prompts(const Field& field, Prompts&) {
-  add(field, {{"oneOf", Json::array({text_schema(), list_of(text_schema()), ids_schema(),
-                                     list_of(ids_schema())})}});
+  add(field, {{"oneOf", Json::array({schema::text(), schema::list(schema::text()), ids_schema(),
+                                     schema::list(ids_schema())})}});
 }
 void FieldSchema::ids(const Field& field, std::vector<int32_t>&) { add(field, ids_schema()); }
-void FieldSchema::pairs(const Field& field, TextPairs&) {
-  add(field, {{"type", "object"}, {"additionalProperties", text_schema()}});
-}
+void FieldSchema::pairs(const Field& field, TextPairs&) { add(field, schema::map(schema::text())); }
 void FieldSchema::ignored(const Field& field) { add(field, Json::object()); }
 void FieldSchema::only(const Field& field, const Json& value) {
   add(field, {{"enum", Json::array({value})}});

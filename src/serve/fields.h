@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,9 +24,9 @@
 #include <utility>
 #include <vector>
 
-namespace heed::serve {
+#include "serve/json_schema.h"
 
-using Json = nlohmann::ordered_json;
+namespace heed::serve {
 
 struct Field {
   const char* name;

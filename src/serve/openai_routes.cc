@@ -492,6 +492,40 @@ HttpReply complete(Call& call) {
           .done = [completion](int64_t) { completion->cancel(); }};
 }
 
+Json usage_schema() {
+  return schema::object({{"prompt_tokens", schema::integer()},
+                         {"completion_tokens", schema::integer()},
+                         {"total_tokens", schema::integer()}});
+}
+
+Json logprobs_schema() {
+  const Json score = schema::number("a natural logarithm");
+  return schema::object(
+      {{"tokens", schema::list(schema::text())},
+       {"token_logprobs", schema::list(schema::or_null(score), "null: nothing comes before it")},
+       {"top_logprobs", schema::or_null(schema::list(schema::or_null(schema::map(score))))},
+       {"text_offset", schema::list(schema::integer(), "in characters")}});
+}
+
+// Of the whole, or of an event of its stream: there an answer comes in several parts.
+Json completion_schema(bool is_event) {
+  Json reason = schema::choice({"stop", "length"});
+  if (is_event) {  // an enum has all that may come
+    reason["enum"].push_back(nullptr);
+    reason = schema::or_null(std::move(reason));
+  }
+  return schema::object(
+      {{"id", schema::text()},
+       {"object", schema::choice({"text_completion"})},
+       {"created", schema::integer("seconds since 1970")},
+       {"model", schema::text("its name")},
+       {"choices", schema::list(schema::object({{"index", schema::integer("of the answer")},
+                                                {"text", schema::text()},
+                                                {"logprobs", schema::or_null(logprobs_schema())},
+                                                {"finish_reason", std::move(reason)}}))},
+       {is_event ? "usage?" : "usage", usage_schema()}});
+}
+
 // ---- /v1/embeddings ----------------------------------------------------------------------------
 
 struct EmbeddingsCall {
@@ -552,20 +586,39 @@ HttpReply embed(Call& call) {
                      {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
 }
 
+Json embeddings_schema() {
+  const Json vector = schema::any_of({schema::list(schema::number()), schema::text("base64")});
+  return schema::object(
+      {{"object", schema::choice({"list"})},
+       {"data", schema::list(schema::object({{"object", schema::choice({"embedding"})},
+                                             {"index", schema::integer("of the input")},
+                                             {"embedding", vector}}))},
+       {"model", schema::text("its name")},
+       {"usage", schema::object({{"prompt_tokens", schema::integer()},
+                                 {"total_tokens", schema::integer()}})}});
+}
+
 }  // namespace
 
 void add_openai_routes(std::vector<Route>& routes) {
-  routes.push_back({.method = "POST",
-                    .path = "/v1/completions",
-                    .about = "What follows a prompt, as OpenAI's API has it",
-                    .works = true,
-                    .describe = described<CompletionCall>(),
-                    .handle = complete});
+  routes.push_back(
+      {.method = "POST",
+       .path = "/v1/completions",
+       .about = "What follows a prompt, as OpenAI's API has it",
+       .works = true,
+       .describe = described<CompletionCall>(),
+       .replies = {{.schema = completion_schema(/*is_event=*/false)},
+                   {.schema = schema::any_of({completion_schema(/*is_event=*/true),
+                                              schema::component(error_name(Route::Form::openai))},
+                                             "each event's data, but for [DONE] at the end"),
+                    .type = "text/event-stream"}},
+       .handle = complete});
   routes.push_back({.method = "POST",
                     .path = "/v1/embeddings",
                     .about = "Vectors of texts, as OpenAI's API has them",
                     .works = true,
                     .describe = described<EmbeddingsCall>(),
+                    .replies = {{.schema = embeddings_schema()}},
                     .handle = embed});
 }
 

@@ -31,6 +31,16 @@ HttpReply page_file(std::string_view name) {
   throw HttpError(404, "the page has no such file", "not_found");
 }
 
+// The types of all files, without their parameters.
+std::vector<Route::Reply> file_replies() {
+  std::vector<Route::Reply> replies;
+  for (const PageFile& file : page_files()) {
+    const std::string type = type_of(file.name);
+    replies.push_back({.schema = schema::text(), .type = type.substr(0, type.find(';'))});
+  }
+  return replies;
+}
+
 }  // namespace
 
 void add_page_routes(std::vector<Route>& routes) {
@@ -38,11 +48,13 @@ void add_page_routes(std::vector<Route>& routes) {
                     .path = "/",
                     .about = "The page",
                     .access = Route::Access::open,
+                    .replies = {{.schema = schema::text(), .type = "text/html"}},
                     .handle = [](Call&) { return page_file("index.html"); }});
   routes.push_back({.method = "GET",
                     .path = "/web/{file}",
                     .about = "What the page consists of",
                     .access = Route::Access::open,
+                    .replies = file_replies(),
                     .handle = [](Call& call) { return page_file(call.path_values.front()); }});
 }
 

@@ -18,6 +18,16 @@ HttpReply list_runs(Call& call) {
   return json_reply({{"object", "list"}, {"data", std::move(data)}});
 }
 
+Json kind_schema() { return schema::choice({"training", "sweep"}); }
+Json updated_schema() { return schema::integer("seconds since 1970"); }
+
+Json runs_schema() {
+  const Json run = schema::object({{"name", schema::text("its path under the folder")},
+                                   {"kind", kind_schema()},
+                                   {"updated_at", updated_schema()}});
+  return schema::object({{"object", schema::choice({"list"})}, {"data", schema::list(run)}});
+}
+
 struct RunCall {
   std::string name, version;
 };
@@ -35,17 +45,32 @@ HttpReply read_run(Call& call) {
   return json_reply(*run);
 }
 
+Json run_schema() {
+  const Json record = schema::open_object({{"kind", schema::text()}, {"step", schema::integer()}});
+  return schema::object(
+      {{"name", schema::text()},
+       {"version", schema::text("to ask with, next time")},
+       {"unchanged?", schema::flag("it is the caller's version: nothing else is told")},
+       {"kind?", kind_schema()},
+       {"updated_at?", updated_schema()},
+       {"is_finished?", schema::flag("of a training")},
+       {"records?", schema::list(record, "of a training: log.jsonl")},
+       {"table?", schema::or_null(schema::map(schema::anything(), "of a sweep: table.json"))}});
+}
+
 }  // namespace
 
 void add_runs_routes(std::vector<Route>& routes) {
   routes.push_back({.method = "GET",
                     .path = "/v1/heed/runs",
                     .about = "Trainings and sweeps in the folder of --runs",
+                    .replies = {{.schema = runs_schema()}},
                     .handle = list_runs});
   routes.push_back({.method = "POST",
                     .path = "/v1/heed/run",
                     .about = "What a training has logged so far, or a sweep's table",
                     .describe = described<RunCall>(),
+                    .replies = {{.schema = run_schema()}},
                     .handle = read_run});
 }
 

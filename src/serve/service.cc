@@ -112,6 +112,20 @@ HttpReply error_reply(const HttpError& error, Route::Form form) {
   return reply;
 }
 
+Json error_schema(Route::Form form) {
+  const Json message = schema::text("what is wrong");
+  if (form == Route::Form::libretranslate) return schema::object({{"error", message}});
+  return schema::object(
+      {{"error", schema::object({{"message", message},
+                                 {"type", schema::text("what kind of mistake, in OpenAI's words")},
+                                 {"param", schema::or_null(schema::text("the field"))},
+                                 {"code", schema::or_null(schema::text("for programs"))}})}});
+}
+
+std::string error_name(Route::Form form) {
+  return form == Route::Form::libretranslate ? "LibreTranslateError" : "OpenAiError";
+}
+
 bool is_same_secret(std::string_view given, std::string_view secret) {
   // Every byte of the secret is looked at, however long or wrong the other is.
   unsigned difference = given.size() == secret.size() ? 0 : 1;

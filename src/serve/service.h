@@ -44,6 +44,12 @@ struct Route {
   enum class Access { open, user, admin };
   // How an error is worded.
   enum class Form { openai, libretranslate };
+  // What it answers, for /openapi.json.
+  struct Reply {
+    Json schema{};  // of a stream: of what each event holds
+    std::string type = "application/json";
+    int status = 200;
+  };
 
   std::string method, path;  // "/v1/heed/models/{name}"
   std::string about;
@@ -52,6 +58,7 @@ struct Route {
   bool works = false;                              // it waits at the gate
   bool takes_form = false;                         // url-encoded, beside JSON
   std::function<void(Fields& fields)> describe{};  // its body; nothing: it has none
+  std::vector<Reply> replies{};                    // but for errors, which `form` tells
   std::function<HttpReply(Call& call)> handle{};
 };
 
@@ -129,6 +136,9 @@ std::function<void(Fields& fields)> described() {
 std::string dump(const Json& json);
 HttpReply json_reply(const Json& json, int status = 200);
 HttpReply error_reply(const HttpError& error, Route::Form form);
+// What such a reply holds, and what /openapi.json calls that.
+Json error_schema(Route::Form form);
+std::string error_name(Route::Form form);
 
 // Equal, in a time that does not tell how much of it is.
 bool is_same_secret(std::string_view given, std::string_view secret);

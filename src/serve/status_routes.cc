@@ -24,12 +24,33 @@ Json model_json(const ServedModel& served) {
   return json;
 }
 
+schema::Members model_members() {
+  const Json texts = schema::list(schema::text());
+  return {{"id", schema::text("its name")},
+          {"object", schema::choice({"model"})},
+          {"created", schema::integer("when it was loaded, in seconds since 1970")},
+          {"owned_by", schema::text()},
+          {"family", schema::choice({"encoder_decoder", "encoder_only", "decoder_only"})},
+          {"head", schema::text("what it has at its end: language_model, classifier, …")},
+          {"vocabulary", schema::integer()},
+          {"max_positions", schema::integer()},
+          {"abilities", schema::list(schema::text(), "what it is offered for: translate, …")},
+          {"languages?", schema::object({{"sources", texts}, {"targets", texts}})},
+          {"labels?", schema::list(schema::text(), "of classifiers and taggers")}};
+}
+Json model_schema() { return schema::object(model_members()); }
+
 HttpReply list_models(Call& call) {
   Json data = Json::array();
   for (const ServedModelPtr& model : call.service.models().all()) {
     data.push_back(model_json(*model));
   }
   return json_reply({{"object", "list"}, {"data", std::move(data)}});
+}
+
+Json models_schema() {
+  return schema::object(
+      {{"object", schema::choice({"list"})}, {"data", schema::list(model_schema())}});
 }
 
 ServedModelPtr named(Call& call) {
@@ -64,6 +85,24 @@ HttpReply describe_model(Call& call) {
   }
   return json_reply(json);
 }
+Json description_schema() {
+  schema::Members members = model_members();
+  const schema::Members more{
+      {"model_type", schema::text("as config.json has it")},
+      {"parameters", schema::integer()},
+      {"weight_bytes", schema::integer()},
+      {"weight_type", schema::text()},
+      {"flops_per_token", schema::number()},
+      {"memory", schema::list(schema::object({{"sequences", schema::integer()},
+                                              {"length", schema::integer()},
+                                              {"inference_bytes", schema::integer()}}))},
+      {"settings", schema::map(schema::anything(), "as a recipe's [model] has them")},
+      {"weights", schema::list(schema::object(
+                      {{"name", schema::text()},
+                       {"shape", schema::list(schema::integer(), "rows and columns")}}))}};
+  members.insert(members.end(), more.begin(), more.end());
+  return schema::object(members);
+}
 
 struct LoadCall {
   std::string name, folder;
@@ -91,12 +130,21 @@ HttpReply unload_model(Call& call) {
   call.service.log({{"event", "model_unloaded"}, {"model", name}});
   return json_reply({{"id", name}, {"object", "model"}, {"deleted", true}});
 }
+Json unloaded_schema() {
+  return schema::object({{"id", schema::text("its name")},
+                         {"object", schema::choice({"model"})},
+                         {"deleted", schema::flag()}});
+}
 
 HttpReply ready(Call& call) {
   const bool is_ready = !call.service.is_closing();
   return json_reply(
       {{"status", is_ready ? "ready" : "closing"}, {"models", call.service.models().all().size()}},
       is_ready ? 200 : 503);
+}
+Json ready_schema() {
+  return schema::object({{"status", schema::choice({"ready", "closing"})},
+                         {"models", schema::integer("how many there are")}});
 }
 
 HttpReply metrics(Call& call) {
@@ -115,13 +163,26 @@ Json path_parameters(const std::string& path) {
   return list;
 }
 
+Json responses_of(const Route& route) {
+  Json responses = Json::object();
+  for (const Route::Reply& reply : route.replies) {
+    Json& response = responses[std::to_string(reply.status)];
+    response["description"] = "the answer";
+    response["content"][reply.type] = {{"schema", reply.schema}};
+  }
+  const Json error{{"schema", schema::component(error_name(route.form))}};
+  responses["default"] = {{"description", "an error, which says what is wrong"},
+                          {"content", {{"application/json", error}}}};
+  return responses;
+}
+
 HttpReply openapi(Call& call) {
-  Json paths = Json::object();
+  Json paths = Json::object(), errors = Json::object();
+  for (const Route::Form form : {Route::Form::openai, Route::Form::libretranslate}) {
+    errors[error_name(form)] = error_schema(form);
+  }
   for (const Route& route : call.service.routes()) {
-    Json operation{{"summary", route.about},
-                   {"responses",
-                    {{"200", {{"description", "the answer"}}},
-                     {"default", {{"description", "an error, which says what is wrong"}}}}}};
+    Json operation{{"summary", route.about}, {"responses", responses_of(route)}};
     const Json parameters = path_parameters(route.path);
     if (!parameters.empty()) operation["parameters"] = parameters;
     if (route.describe) {
@@ -140,11 +201,12 @@ HttpReply openapi(Call& call) {
     for (char& c : method) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     paths[route.path][method] = std::move(operation);
   }
-  return json_reply(
-      {{"openapi", "3.0.3"},
-       {"info", {{"title", "Heed"}, {"version", version()}}},
-       {"paths", std::move(paths)},
-       {"components", {{"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}}});
+  return json_reply({{"openapi", "3.0.3"},
+                     {"info", {{"title", "Heed"}, {"version", version()}}},
+                     {"paths", std::move(paths)},
+                     {"components",
+                      {{"schemas", std::move(errors)},
+                       {"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}}});
 }
 
 }  // namespace
@@ -155,41 +217,55 @@ void add_status_routes(std::vector<Route>& routes) {
                     .path = "/healthz",
                     .about = "Whether the server lives",
                     .access = Access::open,
+                    .replies = {{.schema = schema::object({{"status", schema::choice({"ok"})}})}},
                     .handle = [](Call&) {
                       return json_reply({{"status", "ok"}});
                     }});
-  routes.push_back({.method = "GET",
-                    .path = "/readyz",
-                    .about = "Whether it takes work: 503 while it shuts down",
-                    .access = Access::open,
-                    .handle = ready});
+  routes.push_back(
+      {.method = "GET",
+       .path = "/readyz",
+       .about = "Whether it takes work: 503 while it shuts down",
+       .access = Access::open,
+       .replies = {{.schema = ready_schema()}, {.schema = ready_schema(), .status = 503}},
+       .handle = ready});
   routes.push_back({.method = "GET",
                     .path = "/metrics",
                     .about = "Counts, times and memory, for Prometheus",
+                    .replies = {{.schema = schema::text(), .type = "text/plain"}},
                     .handle = metrics});
   routes.push_back({.method = "GET",
                     .path = "/openapi.json",
                     .about = "This description",
                     .access = Access::open,
+                    .replies = {{.schema = schema::map(schema::anything())}},
                     .handle = openapi});
-  routes.push_back(
-      {.method = "GET", .path = "/v1/models", .about = "The models", .handle = list_models});
-  routes.push_back(
-      {.method = "GET", .path = "/v1/models/{name}", .about = "One of them", .handle = show_model});
+  routes.push_back({.method = "GET",
+                    .path = "/v1/models",
+                    .about = "The models",
+                    .replies = {{.schema = models_schema()}},
+                    .handle = list_models});
+  routes.push_back({.method = "GET",
+                    .path = "/v1/models/{name}",
+                    .about = "One of them",
+                    .replies = {{.schema = model_schema()}},
+                    .handle = show_model});
   routes.push_back({.method = "GET",
                     .path = "/v1/heed/models/{name}",
                     .about = "A model's settings, size and memory",
+                    .replies = {{.schema = description_schema()}},
                     .handle = describe_model});
   routes.push_back({.method = "POST",
                     .path = "/v1/heed/models",
                     .about = "Load a model, or load it anew",
                     .access = Access::admin,
                     .describe = described<LoadCall>(),
+                    .replies = {{.schema = model_schema(), .status = 201}},
                     .handle = load_model});
   routes.push_back({.method = "DELETE",
                     .path = "/v1/heed/models/{name}",
                     .about = "Unload a model, when its requests are done",
                     .access = Access::admin,
+                    .replies = {{.schema = unloaded_schema()}},
                     .handle = unload_model});
 }
 

@@ -7,6 +7,9 @@ namespace {
 
 // Places in texts are bytes of their UTF-8.
 Json span_json(TextSpan span) { return Json::array({span.begin, span.end}); }
+Json span_schema() {
+  return schema::list(schema::integer(), "the first byte, and the one after the last");
+}
 
 std::vector<TaskInput> as_inputs(const Texts& texts) {
   std::vector<TaskInput> inputs;
@@ -34,6 +37,12 @@ void count_tokens(Call& call, const Results& results) {
 HttpReply results_reply(const ServedModel& served, Json results) {
   return json_reply({{"model", served.name()}, {"results", std::move(results)}});
 }
+
+Json results_schema(const schema::Members& result) {
+  return schema::object({{"model", schema::text("its name")},
+                         {"results", schema::list(schema::object(result), "one for each input")}});
+}
+Json truncated_schema() { return schema::flag("the text was longer than the model reads"); }
 
 // What most of them take.
 struct TextsCall {
@@ -79,6 +88,14 @@ HttpReply classify(Call& call) {
   }
   count_tokens(call, results);
   return results_reply(*served, std::move(list));
+}
+
+Json classify_schema() {
+  return results_schema({{"scores?", schema::list(schema::number(), "of regressions")},
+                         {"label?", schema::text("the likeliest")},
+                         {"probabilities?", schema::map(schema::number(), "of all labels")},
+                         {"tokens", schema::integer()},
+                         {"truncated", truncated_schema()}});
 }
 
 // ---- tag ---------------------------------------------------------------------------------------
@@ -129,6 +146,21 @@ HttpReply tag(Call& call) {
   return results_reply(*served, std::move(list));
 }
 
+Json tag_schema() {
+  const Json probability = schema::number();
+  const Json word = schema::object({{"text", schema::text()},
+                                    {"span", span_schema()},
+                                    {"label", schema::or_null(schema::text("null: not read"))},
+                                    {"probability", probability}});
+  const Json span = schema::object({{"text", schema::text()},
+                                    {"span", span_schema()},
+                                    {"label", schema::text("without B- and I-")},
+                                    {"probability", probability}});
+  return results_schema({{"words", schema::list(word)},
+                         {"spans", schema::list(span)},
+                         {"truncated", truncated_schema()}});
+}
+
 // ---- fill --------------------------------------------------------------------------------------
 
 struct FillCall : TextsCall {
@@ -151,6 +183,14 @@ Json candidates_json(const std::vector<Candidate>& candidates) {
   return list;
 }
 
+Json candidates_schema() {
+  return schema::list(schema::object({{"id", schema::integer("the token's")},
+                                      {"piece", schema::text("as the vocabulary has it")},
+                                      {"text", schema::text()},
+                                      {"probability", schema::number()}}),
+                      "best first");
+}
+
 HttpReply fill(Call& call) {
   const auto wish = read_fields<FillCall>(call);
   const ServedModelPtr served = call.service.model_for(call, wish.model, "fill");
@@ -170,6 +210,14 @@ HttpReply fill(Call& call) {
   }
   count_tokens(call, results);
   return results_reply(*served, std::move(list));
+}
+
+Json fill_schema() {
+  const Json mask = schema::object({{"span", span_schema()}, {"candidates", candidates_schema()}});
+  return results_schema({{"source", schema::text("as it was read")},
+                         {"text", schema::text("with the best candidates")},
+                         {"masks", schema::list(mask)},
+                         {"truncated", truncated_schema()}});
 }
 
 // ---- parse -------------------------------------------------------------------------------------
@@ -197,6 +245,13 @@ HttpReply parse(Call& call) {
                     {"truncated", result.truncated}});
   }
   return results_reply(*served, std::move(list));
+}
+
+Json parse_schema() {
+  return results_schema({{"tree", schema::text("in brackets")},
+                         {"linear", schema::text("as the model wrote it")},
+                         {"score", schema::number("of the search")},
+                         {"truncated", truncated_schema()}});
 }
 
 // ---- score -------------------------------------------------------------------------------------
@@ -234,6 +289,15 @@ HttpReply score(Call& call) {
   return results_reply(*served, std::move(list));
 }
 
+Json score_schema() {
+  return results_schema({{"log_probability", schema::number("of all tokens together")},
+                         {"perplexity", schema::number()},
+                         {"ids", schema::list(schema::integer())},
+                         {"token_scores", schema::list(schema::number())},
+                         {"offsets", schema::list(span_schema())},
+                         {"truncated", truncated_schema()}});
+}
+
 // ---- attend ------------------------------------------------------------------------------------
 
 struct AttendCall {
@@ -263,6 +327,20 @@ HttpReply attend_to(Call& call) {
     return {.body = attention_svg(view, wish.input), .content_type = "image/svg+xml"};
   }
   return {.body = attention_json(view)};
+}
+
+Json attend_schema() {
+  const Json tokens =
+      schema::list(schema::object({{"id", schema::integer()}, {"text", schema::text()}}));
+  const Json weights =
+      schema::list(schema::list(schema::list(schema::number())), "for each head, query and key");
+  const Json layer = schema::object({{"kind", schema::choice({"encoder", "decoder", "cross"})},
+                                     {"layer", schema::integer()},
+                                     {"heads", weights}});
+  return schema::object({{"source", tokens},
+                         {"target", tokens},
+                         {"truncated", truncated_schema()},
+                         {"layers", schema::list(layer)}});
 }
 
 // ---- tokenize ----------------------------------------------------------------------------------
@@ -297,6 +375,12 @@ HttpReply tokenize(Call& call) {
         {{"ids", encoding.ids}, {"pieces", std::move(pieces)}, {"offsets", std::move(offsets)}});
   }
   return results_reply(*served, std::move(list));
+}
+
+Json tokenize_schema() {
+  return results_schema({{"ids", schema::list(schema::integer())},
+                         {"pieces", schema::list(schema::text())},
+                         {"offsets", schema::list(span_schema())}});
 }
 
 // ---- predict -----------------------------------------------------------------------------------
@@ -338,27 +422,38 @@ HttpReply predict(Call& call) {
        {"truncated", result.truncated}});
 }
 
+Json predict_schema() {
+  return schema::object({{"model", schema::text("its name")},
+                         {"ids", schema::list(schema::integer(), "the tokens so far")},
+                         {"next", candidates_schema()},
+                         {"truncated", truncated_schema()}});
+}
+
 template <class Wish>
-Route task_route(const std::string& name, const std::string& about, HttpReply (*handle)(Call&)) {
+Route task_route(const std::string& name, const std::string& about, HttpReply (*handle)(Call&),
+                 Json schema) {
   return {.method = "POST",
           .path = "/v1/heed/" + name,
           .about = about,
           .works = true,
           .describe = described<Wish>(),
+          .replies = {{.schema = std::move(schema)}},
           .handle = handle};
 }
 
 }  // namespace
 
 void add_task_routes(std::vector<Route>& routes) {
-  routes.push_back(task_route<ClassifyCall>("classify", "Labels of texts", classify));
-  routes.push_back(task_route<TagCall>("tag", "Labels of words, and spans of them", tag));
-  routes.push_back(task_route<FillCall>("fill", "Missing words", fill));
-  routes.push_back(task_route<ParseCall>("parse", "Trees of sentences", parse));
-  routes.push_back(task_route<ScoreCall>("score", "Log-probabilities of texts", score));
-  routes.push_back(task_route<AttendCall>("attend", "Attention maps of a text", attend_to));
-  routes.push_back(task_route<TokenizeCall>("tokenize", "Tokens of texts", tokenize));
-  routes.push_back(task_route<PredictCall>("predict", "The likeliest next tokens", predict));
+  const auto add = [&](Route route) { routes.push_back(std::move(route)); };
+  add(task_route<ClassifyCall>("classify", "Labels of texts", classify, classify_schema()));
+  add(task_route<TagCall>("tag", "Labels of words, and spans of them", tag, tag_schema()));
+  add(task_route<FillCall>("fill", "Missing words", fill, fill_schema()));
+  add(task_route<ParseCall>("parse", "Trees of sentences", parse, parse_schema()));
+  add(task_route<ScoreCall>("score", "Log-probabilities of texts", score, score_schema()));
+  add(task_route<AttendCall>("attend", "Attention maps of a text", attend_to, attend_schema()));
+  routes.back().replies.push_back({.schema = schema::text(), .type = "image/svg+xml"});
+  add(task_route<TokenizeCall>("tokenize", "Tokens of texts", tokenize, tokenize_schema()));
+  add(task_route<PredictCall>("predict", "The likeliest next tokens", predict, predict_schema()));
 }
 
 }  // namespace heed::serve

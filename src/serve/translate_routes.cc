@@ -194,6 +194,28 @@ HttpReply translate(Call& call) {
   return json_reply(json);
 }
 
+Json translate_schema() {
+  // A text for a text, a list for a list.
+  const auto as_asked = [](const Json& one, const char* about) {
+    return schema::any_of({one, schema::list(one)}, about);
+  };
+  const Json bytes = schema::list(schema::integer(), "the first byte, and the one after the last");
+  const Json alignment = schema::object(
+      {{"source", bytes}, {"target", bytes}, {"weight", schema::number("of the attention")}});
+  const Json term = schema::object({{"source", schema::text()},
+                                    {"target", schema::text()},
+                                    {"used", schema::flag("whether the translation has it")}});
+  const Json detected =
+      schema::object({{"confidence", schema::number()}, {"language", schema::text()}});
+  return schema::object(
+      {{"detectedLanguage?", as_asked(detected, "where source was auto, and only one is possible")},
+       {"translatedText", as_asked(schema::text(), "the translation, or a list")},
+       {"alternatives?", as_asked(schema::list(schema::text()), "others, best first")},
+       {"scores?", as_asked(schema::list(schema::number()), "the translation's, then theirs")},
+       {"alignments?", as_asked(schema::list(alignment), "what comes from where")},
+       {"terms?", as_asked(schema::list(term), "those that occur in q")}});
+}
+
 std::string language_name(const std::string& code) {
   const icu::Locale locale(code.c_str());
   icu::UnicodeString name;
@@ -220,6 +242,13 @@ HttpReply list_languages(Call& call) {
   return json_reply(list);
 }
 
+Json languages_schema() {
+  return schema::list(
+      schema::object({{"code", schema::text()},
+                      {"name", schema::text("in English")},
+                      {"targets", schema::list(schema::text(), "codes of other languages")}}));
+}
+
 }  // namespace
 
 void add_translate_routes(std::vector<Route>& routes) {
@@ -230,12 +259,14 @@ void add_translate_routes(std::vector<Route>& routes) {
                     .works = true,
                     .takes_form = true,
                     .describe = described<TranslateCall>(),
+                    .replies = {{.schema = translate_schema()}},
                     .handle = translate});
   routes.push_back({.method = "GET",
                     .path = "/languages",
                     .about = "The languages, and what each can be translated into",
                     .access = Route::Access::open,
                     .form = Route::Form::libretranslate,
+                    .replies = {{.schema = languages_schema()}},
                     .handle = list_languages});
 }
 
