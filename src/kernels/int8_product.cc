@@ -13,7 +13,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/packed_product.h"
@@ -25,18 +24,13 @@
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/epilogue-inl.h"
+#include "kernels/integer_product-inl.h"
 #include "kernels/vector_loop-inl.h"
 
 #ifndef HEED_KERNELS_INT8_PRODUCT_ONCE_
 #define HEED_KERNELS_INT8_PRODUCT_ONCE_
 namespace heed::kernels {
 
-// None of these sizes shows in a result.
-inline constexpr int64_t kInt8ShareWork = 1 << 19;  // multiply-adds that are worth waking a thread
-inline constexpr int64_t kInt8BlockRows = 256;      // rows that meet a panel before the next one
-inline constexpr int64_t kRoundingGrain = 1 << 14;  // elements of x for a thread to round
-inline constexpr int64_t kInt8WordsAhead = 1152;    // of the weight, that few rows ask for early
 // Beyond it, 127 · 127 · k may not fit into 32 bits.
 inline constexpr int64_t kInt8MaxInputs = 128 << 10;
 
@@ -57,10 +51,6 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Int8F32 = hn::ScalableTag<float>;
-using Int8I32 = hn::RebindToSigned<Int8F32>;
-using Sums = hn::Vec<Int8I32>;
-
-HWY_INLINE int64_t word_lanes() { return static_cast<int64_t>(hn::Lanes(Int8I32())); }
 
 // ---- four steps of one vector of columns --------------------------------------------------------
 //
@@ -68,60 +58,45 @@ HWY_INLINE int64_t word_lanes() { return static_cast<int64_t>(hn::Lanes(Int8I32(
 // words of x belong to them, `part` words apart: AddDot(sums, weight, x, part) adds the four
 // products of each column. kOffset is what the weight's numbers have too much.
 
-#if HWY_TARGET == HWY_AVX3_DL
+#if HEED_DOT_OF_BYTES
 
 inline constexpr int64_t kXWords = 1;
+#if HWY_ARCH_ARM
+inline constexpr int32_t kOffset = 0;  // its bytes are signed
+#else
 inline constexpr int32_t kOffset = 128;
+#endif
 struct WeightWords {
   Sums words;
 };
-HWY_INLINE WeightWords LoadWords(const int32_t* p) { return {hn::LoadU(Int8I32(), p)}; }
+HWY_INLINE WeightWords LoadWords(const int32_t* p) {
+  const Words d;
+  const Sums words = hn::LoadU(d, p);
+  return {kOffset == 0 ? hn::Xor(words, hn::Set(d, static_cast<int32_t>(0x80808080u))) : words};
+}
 HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_t) {
-  // Not by its intrinsic: Highway 1.0 names another extension (avxvnni) to the compiler, though it
-  // chooses this target only where the CPU has avx512_vnni.
-  const Sums broadcast = hn::Set(Int8I32(), *x);
-  asm("vpdpbusd %2, %1, %0" : "+v"(sums.raw) : "v"(w.words.raw), "v"(broadcast.raw));
-  return sums;
+  return AddDotOfBytes(sums, w.words, hn::Set(Words(), *x));
 }
 
-#elif HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#elif HEED_DOT_OF_PAIRS
 
-// Products of bytes in 16 bits could saturate, so bytes become 16-bit numbers: those at even places
-// of a word and those at odd ones, of x and the weight alike. Pairs of products are added in 32
-// bits.
+// Bytes become 16-bit numbers: those at even places of a word and those at odd ones, of x and the
+// weight alike.
 inline constexpr int64_t kXWords = 2;
 inline constexpr int32_t kOffset = 128;
-using Int8I16 = hn::Repartition<int16_t, Int8I32>;
 struct WeightWords {
-  hn::Vec<Int8I16> even, odd;
+  Sums even, odd;
 };
 HWY_INLINE WeightWords LoadWords(const int32_t* p) {
-  const Int8I16 d;
-  const hn::RebindToUnsigned<Int8I16> du;
-  const auto words = hn::BitCast(du, hn::LoadU(Int8I32(), p));
-  return {hn::BitCast(d, hn::And(words, hn::Set(du, uint16_t{255}))),
-          hn::BitCast(d, hn::ShiftRight<8>(words))};
+  const Words d;
+  const hn::Repartition<uint16_t, Words> d16;
+  const Sums words = hn::LoadU(d, p);
+  return {hn::And(words, hn::Set(d, 0x00FF00FF)),
+          hn::BitCast(d, hn::ShiftRight<8>(hn::BitCast(d16, words)))};
 }
 HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_t part) {
-  const Int8I32 d;
-  const Int8I16 d16;
-  Sums none = hn::Zero(d);  // x86 leaves the second sums alone
-  sums = hn::ReorderWidenMulAccumulate(d, w.even, hn::BitCast(d16, hn::Set(d, *x)), sums, none);
-  return hn::ReorderWidenMulAccumulate(d, w.odd, hn::BitCast(d16, hn::Set(d, x[part])), sums, none);
-}
-
-#elif HWY_TARGET == HWY_NEON && defined(__ARM_FEATURE_DOTPROD)
-
-inline constexpr int64_t kXWords = 1;
-inline constexpr int32_t kOffset = 0;  // this dot product takes signed bytes only
-struct WeightWords {
-  int8x16_t bytes;
-};
-HWY_INLINE WeightWords LoadWords(const int32_t* p) {
-  return {veorq_s8(vreinterpretq_s8_s32(vld1q_s32(p)), vdupq_n_s8(-128))};
-}
-HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_t) {
-  return Sums{vdotq_s32(sums.raw, w.bytes, vreinterpretq_s8_s32(vdupq_n_s32(*x)))};
+  sums = AddDotOfPairs(sums, w.even, hn::Set(Words(), *x));
+  return AddDotOfPairs(sums, w.odd, hn::Set(Words(), x[part]));
 }
 
 #else
@@ -132,8 +107,8 @@ struct WeightWords {
   Sums byte[4];
 };
 HWY_INLINE WeightWords LoadWords(const int32_t* p) {
-  const Int8I32 d;
-  const hn::RebindToUnsigned<Int8I32> du;
+  const Words d;
+  const hn::RebindToUnsigned<Words> du;
   const auto words = hn::BitCast(du, hn::LoadU(d, p));
   const auto mask = hn::Set(du, 255u);
   return {{hn::BitCast(d, hn::And(words, mask)),
@@ -142,7 +117,7 @@ HWY_INLINE WeightWords LoadWords(const int32_t* p) {
            hn::BitCast(d, hn::ShiftRight<24>(words))}};
 }
 HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_t) {
-  const Int8I32 d;
+  const Words d;
   int8_t q[4];
   std::memcpy(q, x, sizeof q);
   for (int b = 0; b < 4; ++b) {
@@ -155,29 +130,10 @@ HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_
 
 // ---- rounding x ---------------------------------------------------------------------------------
 
-HWY_INLINE float largest_magnitude(const float* x, int64_t k) {
-  const Int8F32 d;
-  auto largest = hn::Zero(d);
-  for_each_vector(d, k, [&](int64_t i, auto io) HWY_ATTR {
-    const auto magnitude = hn::Abs(io.Load(d, x + i));
-    // Whatever Max() makes of a NaN: here it stays.
-    largest = hn::IfThenElse(
-        hn::IsNaN(largest), largest,
-        hn::IfThenElse(hn::IsNaN(magnitude), magnitude, hn::Max(largest, magnitude)));
-  });
-  HWY_ALIGN float lane[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(largest, d, lane);
-  float result = 0;
-  for (int64_t i = 0; i < word_lanes(); ++i) {
-    if (!(lane[i] <= result)) result = std::isnan(result) ? result : lane[i];
-  }
-  return result;
-}
-
 // Words of four bytes to the form that AddDot() wants.
 HWY_INLINE void arrange_words([[maybe_unused]] int32_t* words, [[maybe_unused]] int64_t count) {
   if constexpr (kXWords == 2) {
-    const hn::ScalableTag<int32_t> d;
+    const Words d;
     const hn::Repartition<int16_t, decltype(d)> d16;
     // The second half first: it is where nothing is yet.
     for_each_vector(d, count, [&](int64_t i, auto io) HWY_ATTR {
@@ -193,13 +149,11 @@ HWY_INLINE void arrange_words([[maybe_unused]] int32_t* words, [[maybe_unused]] 
 // One row of x as integers; `words` has room for kXWords words of each four inputs.
 Int8Row round_row(const float* HWY_RESTRICT x, int64_t k, int32_t* HWY_RESTRICT words) {
   const Int8F32 d;
-  const Int8I32 di;
+  const Words di;
   const hn::Rebind<int8_t, Int8F32> d8;
   const int64_t count = ceil_div(k, 4);
   auto* q = reinterpret_cast<int8_t*>(words);
   const float largest = largest_magnitude(x, k);
-  // So small that its reciprocal would be infinite: nothing.
-  constexpr float kNothing = 1e-30f;
   if (!(largest >= kNothing) || !std::isfinite(largest)) {
     std::memset(words, 0, static_cast<size_t>(kXWords * count) * sizeof(int32_t));
     const bool is_finite = std::isfinite(largest);
@@ -214,12 +168,8 @@ Int8Row round_row(const float* HWY_RESTRICT x, int64_t k, int32_t* HWY_RESTRICT 
     sums = hn::Add(sums, rounded);  // zeros beyond the end
     io.Store(hn::DemoteTo(d8, rounded), d8, q + i);
   });
-  HWY_ALIGN int32_t lane[HWY_MAX_BYTES / sizeof(int32_t)];
-  hn::Store(sums, di, lane);
-  int32_t sum = 0;
-  for (int64_t i = 0; i < word_lanes(); ++i) sum += lane[i];
   arrange_words(words, count);
-  return {scale, kOffset * sum};
+  return {scale, kOffset * hn::GetLane(hn::SumOfLanes(di, sums))};
 }
 
 // ---- register tiles -----------------------------------------------------------------------------
@@ -247,7 +197,7 @@ struct Int8Tile {
 template <int kRows, int kVectors>
 HWY_NOINLINE void int8_tile(const Int8Tile& t) {
   const Int8F32 d;
-  const Int8I32 di;
+  const Words di;
   Sums sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(di);
@@ -257,8 +207,8 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
   const int32_t* HWY_RESTRICT w = t.w;
   for (int64_t l = 0; l < t.steps; ++l, w += t.width) {
     WeightWords words[kVectors];
-    if constexpr (kRows <= 4) {
-      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kInt8WordsAhead + v * word_lanes());
+    if constexpr (kRows <= kStreamingRows) {
+      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kIntegerWordsAhead + v * word_lanes());
     }
     for (int v = 0; v < kVectors; ++v) words[v] = LoadWords(w + v * word_lanes());
     for (int r = 0; r < kRows; ++r) {
@@ -283,88 +233,32 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
   }
 }
 
-template <int kVectors>
-HWY_INLINE void int8_tiles(Int8Tile t, int64_t rows) {
-  const auto advance = [&](int64_t by) {
-    t.x += by * kXWords * t.steps;
-    t.rows += by;
-    t.y += by * t.y_row;
-    return rows - by;
-  };
-  while (rows >= kInt8Rows) int8_tile<kInt8Rows, kVectors>(t), rows = advance(kInt8Rows);
-  while (rows >= 4) int8_tile<4, kVectors>(t), rows = advance(4);
-  while (rows >= 2) int8_tile<2, kVectors>(t), rows = advance(2);
-  while (rows >= 1) int8_tile<1, kVectors>(t), rows = advance(1);
-}
-
-// All the rows of x as integers.
-struct Int8Rows {
-  const Int8Row* rows;
-  const int32_t* words;
-  int64_t row_words;
-};
-
-// Columns [col, end) of one panel, for rows [row, row + rows).
-struct Int8Part {
-  int64_t row, rows, col, end;
-};
-
-void int8_panel(const PackedProduct& p, const PackedLayout& layout, const Int8Rows& x,
-                const Int8Part& part) {
-  const int64_t first = part.col / kPanelCols * kPanelCols;
-  const auto* w = reinterpret_cast<const int32_t*>(p.w.memory + layout.panel_offset(first));
-  const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
-  const auto tiles = [&](int64_t col, auto vectors) HWY_ATTR {
-    int8_tiles<decltype(vectors)::value>({.x = x.words + part.row * x.row_words,
-                                          .rows = x.rows + part.row,
-                                          .w = w + col - first,
-                                          .width = layout.width(first),
-                                          .steps = layout.steps,
-                                          .scales = scales + col,
-                                          .y = p.y + part.row * p.y_row + col,
-                                          .y_row = p.y_row,
-                                          .cols = p.w.n - col},
-                                         part.rows);
-  };
-  int64_t col = part.col;
-  for (; col + kInt8Vectors * word_lanes() <= part.end; col += kInt8Vectors * word_lanes()) {
-    tiles(col, std::integral_constant<int, kInt8Vectors>());
-  }
-  for (; col < part.end; col += word_lanes()) tiles(col, std::integral_constant<int, 1>());
-  finish(p, {.row = part.row,
-             .rows = part.rows,
-             .col = part.col,
-             .cols = std::min(part.end, p.w.n) - part.col});
-}
-
 void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
   const PackedLayout layout(WeightType::int8, p.w.n, p.w.k);
   auto* rows = reinterpret_cast<Int8Row*>(p.scratch);
-  auto* words = reinterpret_cast<int32_t*>(rows + p.m);
-  const Int8Rows x{rows, words, kXWords * layout.steps};
+  auto* x = reinterpret_cast<int32_t*>(rows + p.m);
+  const int64_t row_words = kXWords * layout.steps;
   pool.parallel_for(p.m, ceil_div(kRoundingGrain, p.w.k), [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t i = begin; i < end; ++i) {
-      rows[i] = round_row(p.x + i * p.x_row, p.w.k, words + i * x.row_words);
+      rows[i] = round_row(p.x + i * p.x_row, p.w.k, x + i * row_words);
     }
   });
-
-  // Columns are dealt by kPanelUnit of them, so that all threads get as many; the border between
-  // two may then be within a panel.
-  const int64_t units = ceil_div(p.w.n, kPanelUnit), blocks = ceil_div(p.m, kInt8BlockRows);
-  const int64_t block_rows = std::min(p.m, kInt8BlockRows);
-  const int64_t grain = ceil_div(kInt8ShareWork, block_rows * p.w.k * kPanelUnit);
-  pool.parallel_for(units * blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-    while (begin < end) {
-      const int64_t block = begin / units, next = std::min(end, (block + 1) * units);
-      const int64_t row = block * kInt8BlockRows, row_count = std::min(kInt8BlockRows, p.m - row);
-      const int64_t end_col = (next - block * units) * kPanelUnit;
-      for (int64_t col = (begin - block * units) * kPanelUnit, panel_end = 0; col < end_col;
-           col = panel_end) {
-        panel_end = std::min((col / kPanelCols + 1) * kPanelCols, end_col);
-        int8_panel(p, layout, x, {.row = row, .rows = row_count, .col = col, .end = panel_end});
-      }
-      begin = next;
-    }
+  for_each_part(pool, p, [&](const ProductPart& part) HWY_ATTR {
+    const int64_t first = part.col / kPanelCols * kPanelCols;
+    const auto* w = reinterpret_cast<const int32_t*>(p.w.memory + layout.panel_offset(first));
+    const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
+    for_each_tile<kInt8Rows, kInt8Vectors>(
+        part, [&](auto tile_rows, auto vectors, int64_t row, int64_t col) HWY_ATTR {
+          int8_tile<tile_rows, vectors>({.x = x + row * row_words,
+                                         .rows = rows + row,
+                                         .w = w + col - first,
+                                         .width = layout.width(first),
+                                         .steps = layout.steps,
+                                         .scales = scales + col,
+                                         .y = p.y + row * p.y_row + col,
+                                         .y_row = p.y_row,
+                                         .cols = p.w.n - col});
+        });
   });
 }
 
