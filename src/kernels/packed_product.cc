@@ -27,10 +27,9 @@ namespace heed::kernels {
 // a block of it is turned into floats once, in cache, and meets all rows there (of f32, it is used
 // where it lies).
 inline constexpr int64_t kRowsInRegisters = 4;
-// Steps along k that are turned into floats at a time; whole groups of int4.
+// Steps along k that are turned into floats at a time, and room for them.
 inline constexpr int64_t kFloatDepth = 384;
-// Room for them and, with int4, for the scales of their groups.
-inline constexpr int64_t kRoomFloats = (kFloatDepth + kFloatDepth / kInt4Group) * kPanelCols;
+inline constexpr int64_t kRoomFloats = kFloatDepth * kPanelCols;
 // Rows that such a block meets before the next one: x must stay in the second-level cache.
 inline constexpr int64_t kFloatBlockRows = 256;
 // Bytes of the weight that few rows ask for ahead of their turn: too much arithmetic lies between
@@ -48,7 +47,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Some columns of a panel, and steps [from, to) of them.
 struct PanelPart {
   const std::byte* numbers;  // the panel's
-  const std::byte* scales;   // int4
   int64_t width;             // of the panel
   int64_t col, end;          // columns, in the panel
   int64_t from, to;
@@ -59,15 +57,13 @@ HWY_INLINE void prefetch_ahead(const T* from) {
   hwy::Prefetch(reinterpret_cast<const std::byte*>(from) + kBytesAhead);
 }
 
-// Calls each(l, columns) for every step, columns being kVectors vectors of floats; and, where the
-// numbers of a group share a scale, end_group(scales) after the last of each group.
+// Calls each(l, columns) for every step, columns being kVectors vectors of floats.
 struct F32Columns {
-  static constexpr bool kScaled = false;
   static HWY_INLINE const float* at(const PanelPart& part) {
     return reinterpret_cast<const float*>(part.numbers) + part.from * part.width + part.col;
   }
-  template <int kVectors, class Each, class EndGroup>
-  static HWY_INLINE void for_each(const PanelPart& part, const Each& each, const EndGroup&) {
+  template <int kVectors, class Each>
+  static HWY_INLINE void for_each(const PanelPart& part, const Each& each) {
     const float* HWY_RESTRICT from = at(part);
     for (int64_t l = part.from; l < part.to; ++l, from += part.width) {
       Vector columns[kVectors];
@@ -79,9 +75,8 @@ struct F32Columns {
 };
 
 struct F16Columns {
-  static constexpr bool kScaled = false;
-  template <int kVectors, class Each, class EndGroup>
-  static HWY_INLINE void for_each(const PanelPart& part, const Each& each, const EndGroup&) {
+  template <int kVectors, class Each>
+  static HWY_INLINE void for_each(const PanelPart& part, const Each& each) {
     const auto* HWY_RESTRICT at =
         reinterpret_cast<const uint16_t*>(part.numbers) + part.from * part.width + part.col;
     for (int64_t l = part.from; l < part.to; ++l, at += part.width) {
@@ -93,86 +88,23 @@ struct F16Columns {
   }
 };
 
-// The lowest four bits of each word, minus 8.
-HWY_INLINE Vector Int4ToF32(hn::Vec<U32> words) {
-#if HWY_TARGET == HWY_AVX3
-  // The instruction looks at no more than the four bits.
-  HWY_ALIGN static constexpr float kNumbers[16] = {-8, -7, -6, -5, -4, -3, -2, -1,
-                                                   0,  1,  2,  3,  4,  5,  6,  7};
-  const Vector numbers = hn::Load(Floats(), kNumbers);
-  return Vector{_mm512_permutexvar_ps(words.raw, numbers.raw)};
-#else
-  const I32 di;
-  const auto q = hn::BitCast(di, hn::And(words, hn::Set(U32(), 15u)));
-  return hn::ConvertTo(Floats(), hn::Sub(q, hn::Set(di, 8)));
-#endif
-}
-
-struct Int4Columns {
-  static constexpr bool kScaled = true;
-  template <int kVectors, class Each, class EndGroup>
-  static HWY_INLINE void for_each(const PanelPart& part, const Each& each,
-                                  const EndGroup& end_group) {
-    constexpr int64_t kWordInputs = 8;
-    for (int64_t group = part.from; group < part.to; group += kInt4Group) {
-      const int64_t end = std::min(group + kInt4Group, part.to);
-      for (int64_t word = group; word < end; word += kWordInputs) {
-        const auto* HWY_RESTRICT at = reinterpret_cast<const uint32_t*>(part.numbers) +
-                                      word / kWordInputs * part.width + part.col;
-        hn::Vec<U32> words[kVectors];
-        for (int v = 0; v < kVectors; ++v) prefetch_ahead(at + v * lanes());
-        for (int v = 0; v < kVectors; ++v) words[v] = hn::LoadU(U32(), at + v * lanes());
-        const auto step = [&](int64_t l) HWY_ATTR {
-          Vector columns[kVectors];
-          for (int v = 0; v < kVectors; ++v) {
-            columns[v] = Int4ToF32(words[v]);
-            words[v] = hn::ShiftRight<4>(words[v]);
-          }
-          each(l, columns);
-        };
-        if (end - word >= kWordInputs) {
-          for (int64_t l = 0; l < kWordInputs; ++l) step(word + l);
-        } else {
-          for (int64_t l = word; l < end; ++l) step(l);
-        }
-      }
-      const auto* HWY_RESTRICT scales_at = reinterpret_cast<const uint16_t*>(part.scales) +
-                                           group / kInt4Group * part.width + part.col;
-      Vector scales[kVectors];
-      for (int v = 0; v < kVectors; ++v) {
-        scales[v] = F16ToF32(hn::LoadU(U16(), scales_at + v * lanes()));
-      }
-      end_group(scales);
-    }
-  }
-};
-
 // ---- few rows: floats in registers --------------------------------------------------------------
 
 template <class Columns, int kRows, int kVectors>
 HWY_INLINE void few_rows_of_columns(const PackedProduct& p, const PanelPart& part, int64_t first) {
   const Floats d;
-  Vector sums[kRows][kVectors], totals[kRows][kVectors];  // of a group, and of all groups
+  Vector sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = totals[r][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   const float* HWY_RESTRICT x[kRows];
   for (int r = 0; r < kRows; ++r) x[r] = p.x + r * p.x_row;
   Columns::template for_each<kVectors>(
-      part,
-      [&](int64_t l, const Vector(&columns)[kVectors]) HWY_ATTR {
+      part, [&](int64_t l, const Vector(&columns)[kVectors]) HWY_ATTR {
         for (int r = 0; r < kRows; ++r) {
           const Vector element = hn::Set(d, x[r][l]);
           for (int v = 0; v < kVectors; ++v) {
             sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
-          }
-        }
-      },
-      [&](const Vector(&scales)[kVectors]) HWY_ATTR {
-        for (int r = 0; r < kRows; ++r) {
-          for (int v = 0; v < kVectors; ++v) {
-            totals[r][v] = hn::MulAdd(scales[v], sums[r][v], totals[r][v]);
-            sums[r][v] = hn::Zero(d);
           }
         }
       });
@@ -180,11 +112,10 @@ HWY_INLINE void few_rows_of_columns(const PackedProduct& p, const PanelPart& par
     for (int v = 0; v < kVectors; ++v) {
       const int64_t col = first + part.col + v * lanes(), left = p.w.n - col;
       float* y = p.y + r * p.y_row + col;
-      const Vector result = Columns::kScaled ? totals[r][v] : sums[r][v];
       if (left >= lanes()) {
-        hn::StoreU(result, d, y);
+        hn::StoreU(sums[r][v], d, y);
       } else if (left > 0) {
-        StoreFirst(result, d, static_cast<size_t>(left), y);
+        StoreFirst(sums[r][v], d, static_cast<size_t>(left), y);
       }
     }
   }
@@ -194,11 +125,10 @@ template <class Columns, int kRows>
 HWY_NOINLINE void few_rows_of_panel(const PackedProduct& p, PanelPart part, int64_t first) {
   // As many vectors side by side as there are registers for their sums; their sums are chains, and
   // several must be under way.
-  constexpr int kSums = kRegisters == 32 ? 12 : Columns::kScaled ? 4 : 8;
+  constexpr int kSums = kRegisters == 32 ? 12 : 8;
   constexpr int kPanelVectors = kPanelCols * sizeof(float) / HWY_MAX_BYTES;
   constexpr int kMost = kSums / kRows < kPanelVectors ? kSums / kRows : kPanelVectors;
-  // A divisor of a panel's vectors.
-  constexpr int kWide = kMost >= 6 ? 6 : kMost >= 3 ? 3 : kMost >= 2 ? 2 : 1;
+  constexpr int kWide = kMost >= 6 ? 6 : kMost >= 3 ? 3 : 2;  // a divisor of a panel's vectors
   for (; part.col + kWide * lanes() <= part.end; part.col += kWide * lanes()) {
     few_rows_of_columns<Columns, kRows, kWide>(p, part, first);
   }
@@ -221,8 +151,6 @@ HWY_INLINE void for_each_panel(const PackedWeight& w, const PackedLayout& layout
     const int64_t first = col / kPanelCols * kPanelCols, width = layout.width(first);
     const int64_t next = std::min(first + width, end_col);
     each(PanelPart{.numbers = w.memory + layout.panel_offset(first),
-                   .scales = w.memory + layout.scales_offset() +
-                             first * layout.groups * static_cast<int64_t>(sizeof(uint16_t)),
                    .width = width,
                    .col = col - first,
                    .end = next - first,
@@ -262,18 +190,15 @@ void multiply_in_registers(ThreadPool& pool, const PackedProduct& p, const Packe
 
 // ---- more rows: floats in cache -----------------------------------------------------------------
 
-// The steps of a part and, behind them, the scales of its groups.
 template <class Columns, int kVectors>
-HWY_NOINLINE void write_floats(const PanelPart& part, float* to) {
+HWY_NOINLINE void write_floats(const PanelPart& part, float* HWY_RESTRICT to) {
   const Floats d;
-  float* scales_to = to + (part.to - part.from) * kVectors * lanes();
-  const auto write = [d](const Vector(&columns)[kVectors], float*& at) HWY_ATTR {
-    for (int v = 0; v < kVectors; ++v) hn::Store(columns[v], d, at + v * lanes());
-    at += kVectors * lanes();
-  };
-  Columns::template for_each<kVectors>(
-      part, [&](int64_t, const Vector(&columns)[kVectors]) HWY_ATTR { write(columns, to); },
-      [&](const Vector(&scales)[kVectors]) HWY_ATTR { write(scales, scales_to); });
+  Columns::template for_each<kVectors>(part,
+                                       [&](int64_t, const Vector(&columns)[kVectors]) HWY_ATTR {
+                                         for (int v = 0; v < kVectors; ++v)
+                                           hn::Store(columns[v], d, to + v * lanes());
+                                         to += kVectors * lanes();
+                                       });
 }
 
 // A part of a panel as floats, `step` of them from one step along k to the next.
@@ -313,29 +238,16 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
     for (int64_t from = 0; from < p.w.k; from += depth) {
       part.from = from, part.to = std::min(from + depth, p.w.k);
       const FloatPanel panel = float_panel<Columns>(part, ceil_div(cols, lanes()), room);
-      Tile tile{.x = p.x + begin * p.x_row + from,
-                .x_row = p.x_row,
-                .panel = panel.floats,
-                .panel_step = panel.step,
-                .depth = part.to - from,
-                .y = p.y + begin * p.y_row + first + part.col,
-                .y_row = p.y_row,
-                .cols = cols,
-                .continues = from > 0};
-      if constexpr (Columns::kScaled) {
-        const float* scales = panel.floats + (part.to - from) * panel.step;
-        for (int64_t left = part.to - from; left > 0; left -= kInt4Group) {
-          tile.depth = std::min(left, kInt4Group);
-          tile.scales = scales;
-          multiply_panel<true>(tile, end - begin);
-          tile.x += tile.depth;
-          tile.panel += tile.depth * panel.step;
-          tile.continues = true;
-          scales += panel.step;
-        }
-      } else {
-        multiply_panel<false>(tile, end - begin);
-      }
+      multiply_panel({.x = p.x + begin * p.x_row + from,
+                      .x_row = p.x_row,
+                      .panel = panel.floats,
+                      .panel_step = panel.step,
+                      .depth = part.to - from,
+                      .y = p.y + begin * p.y_row + first + part.col,
+                      .y_row = p.y_row,
+                      .cols = cols,
+                      .continues = from > 0},
+                     end - begin);
     }
     finish(p, {.row = begin, .rows = end - begin, .col = first + part.col, .cols = cols});
   }
@@ -380,9 +292,6 @@ void f32_product_kernel(ThreadPool& pool, const PackedProduct& p) {
 void f16_product_kernel(ThreadPool& pool, const PackedProduct& p) {
   multiply_columns<F16Columns>(pool, p);
 }
-void int4_product_kernel(ThreadPool& pool, const PackedProduct& p) {
-  multiply_columns<Int4Columns>(pool, p);
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
@@ -393,7 +302,6 @@ namespace heed::kernels {
 
 HWY_EXPORT(f32_product_kernel);
 HWY_EXPORT(f16_product_kernel);
-HWY_EXPORT(int4_product_kernel);
 
 void packed_product(ThreadPool& pool, const PackedProduct& p) {
   HEED_CHECK(p.m >= 0 && p.w.n >= 0 && p.w.k >= 0, "packed_product: a negative size");
@@ -405,15 +313,16 @@ void packed_product(ThreadPool& pool, const PackedProduct& p) {
       return HWY_DYNAMIC_DISPATCH(f32_product_kernel)(pool, p);
     case WeightType::f16:
       return HWY_DYNAMIC_DISPATCH(f16_product_kernel)(pool, p);
-    case WeightType::int4:
-      return HWY_DYNAMIC_DISPATCH(int4_product_kernel)(pool, p);
     case WeightType::int8:
       return int8_product(pool, p);
+    case WeightType::int4:
+      return int4_product(pool, p);
   }
 }
 
 int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
   if (w.type == WeightType::int8) return int8_product_scratch_floats(m, w.k);
+  if (w.type == WeightType::int4) return int4_product_scratch_floats(m, w.k);
   if (w.type == WeightType::f32 || m <= kRowsInRegisters || w.n == 0) return 0;
   return kRoomFloats * threads;
 }

@@ -4,19 +4,23 @@
 //
 // f32 and f16 are row_product() of the floats that the weight stands for (unpack_row), bit for bit.
 //
-// int4 has one such chain over the numbers q of each group of inputs, and one over the groups:
+// int8 and int4 round x too, and sum products of integers, exactly. int8 rounds a row to 8 bits, by
+// the row's own largest magnitude:
 //
-//   c(g) = fma(x(l), q(l), … fma(x(first), q(first), 0)) over the inputs l of group g
-//   y = fma(scale(last), c(last), … fma(scale(0), c(0), 0))
-//
-// int8 rounds each row of x to 8 bits too, by the row's own largest magnitude, and sums products of
-// integers, exactly:
-//
-//   s(i) = max_l |x(i, l)| / 127,  q(i, l) = round(x(i, l) / s(i)), ties to even
+//   s(i) = max_l |x(i, l)| / 127,  q(i, l) = round(x(i, l) · (127 / max)), ties to even
 //   y(i, j) = (float(Σ_l q(i, l) · w(l, j)) · s(i)) · scale(j)
 //
-// The integers are the same on every instruction set: none saturates. A row with an infinity or a
-// NaN becomes NaN throughout.
+// int4 rounds a row to 16 bits, each of the weight's groups g of inputs by its own largest
+// magnitude, which loses less than a thousandth of what 4 bits of the weight have lost. The groups
+// are added up as floats, in order:
+//
+//   s(i, g) = max_{l in g} |x(i, l)| / 32639,  q(i, l) = round(x(i, l) · (32639 / max))
+//   c(i, g, j) = (float(Σ_{l in g} q(i, l) · w(l, j)) · s(i, g)) · scale(g, j)
+//   y(i, j) = ((0 + c(i, 0, j)) + c(i, 1, j)) + …
+//
+// The integers are the same on every instruction set: none saturates, and the floats that they
+// become are exact for int4. So are the results, for nothing is fused. A row with an infinity or a
+// NaN becomes NaN throughout; where max is below 1e-30, s is 0.
 #pragma once
 
 #include <cstdint>
@@ -44,12 +48,14 @@ struct PackedProduct {
 
 void packed_product(ThreadPool& pool, const PackedProduct& product);
 
-// Nothing for f32; for f16 and int4 at most 74 KB a thread, and nothing for few rows; for int8 the
+// Nothing for f32; for f16 at most 74 KB a thread, and nothing for few rows; for int8 and int4 the
 // rows of x as integers. `threads` is that of the pool.
 int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 
-// packed_product() of int8, in a file of its own.
+// packed_product() of int8 and int4, in files of their own.
 void int8_product(ThreadPool& pool, const PackedProduct& product);
 int64_t int8_product_scratch_floats(int64_t m, int64_t k);
+void int4_product(ThreadPool& pool, const PackedProduct& product);
+int64_t int4_product_scratch_floats(int64_t m, int64_t k);
 
 }  // namespace heed::kernels

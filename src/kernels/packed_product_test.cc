@@ -1,10 +1,11 @@
-// int8's kernel has one instruction set more than the others.
+// The kernels of int8 and int4 have one instruction set more than the others.
 #define HWY_WANT_AVX3_DL
 
 #include "kernels/packed_product.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -86,30 +87,30 @@ std::vector<float> int8_reference(const PackedMatrix& w, const Shape& s,
   return y;
 }
 
-// On a CPU without fused multiply-add the products are rounded.
 std::vector<float> int4_reference(const PackedMatrix& w, const Shape& s,
-                                  const std::vector<float>& x, bool fused) {
-  const auto multiply_add = [fused](float a, float b, float sum) {
-    const float rounded = a * b + sum;  // never contracted: see cmake/HeedTargets.cmake
-    return fused ? std::fma(a, b, sum) : rounded;
-  };
+                                  const std::vector<float>& x) {
   std::vector<float> y(static_cast<size_t>(s.m * (s.n + kYGap)), kGuard);
   for (int64_t j = 0; j < s.n; ++j) {
     const std::vector<std::byte> numbers = w.numbers(j);
     const std::vector<float> scales = w.scales(j);
     for (int64_t i = 0; i < s.m; ++i) {
       const float* row = x.data() + i * (s.k + kXGap);
-      float sum = 0;
+      float total = 0;
       for (int64_t from = 0; from < s.k; from += kInt4Group) {
-        float group = 0;
-        for (int64_t l = from; l < std::min(from + kInt4Group, s.k); ++l) {
+        const int64_t end = std::min(from + kInt4Group, s.k);
+        float largest = 0;
+        for (int64_t l = from; l < end; ++l) largest = std::max(largest, std::abs(row[l]));
+        const float inverse = 32639 / largest;
+        int64_t sum = 0;
+        for (int64_t l = from; l < end; ++l) {
           const auto pair = static_cast<int>(numbers[static_cast<size_t>(l / 2)]);
           const int q = (l % 2 == 0 ? pair & 15 : pair >> 4) - 8;
-          group = multiply_add(row[l], static_cast<float>(q), group);
+          if (largest > 0) sum += q * static_cast<int64_t>(std::nearbyint(row[l] * inverse));
         }
-        sum = multiply_add(scales[static_cast<size_t>(from / kInt4Group)], group, sum);
+        const float scale = scales[static_cast<size_t>(from / kInt4Group)];
+        total += static_cast<float>(sum) * (largest / 32639) * scale;
       }
-      y[static_cast<size_t>(i * (s.n + kYGap) + j)] = sum;
+      y[static_cast<size_t>(i * (s.n + kYGap) + j)] = total;
     }
   }
   return y;
@@ -155,18 +156,15 @@ TEST(PackedProduct, IsWhatItsDefinitionSays) {
     for (const WeightType type : kWeightTypes) {
       SCOPED_TRACE(static_cast<int>(type));
       const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
-      std::vector<std::vector<float>> expected;  // one of them
-      if (type == WeightType::int8) expected = {int8_reference(w, shape, x)};
-      if (type == WeightType::int4) {
-        expected = {int4_reference(w, shape, x, true), int4_reference(w, shape, x, false)};
-      }
+      std::vector<float> expected;
+      if (type == WeightType::int8) expected = int8_reference(w, shape, x);
+      if (type == WeightType::int4) expected = int4_reference(w, shape, x);
       for_each_target([&] {
         if (type == WeightType::f32 || type == WeightType::f16) {
-          expected = {float_reference(w, shape, x)};
+          expected = float_reference(w, shape, x);
         }
         for (ThreadPool& pool : pools) {
-          const std::vector<float> y = product(pool, w.weight(), x, 0, shape.m);
-          EXPECT_TRUE(same_bits(y, expected.front()) || same_bits(y, expected.back()));
+          EXPECT_TRUE(same_bits(product(pool, w.weight(), x, 0, shape.m), expected));
         }
       });
     }
@@ -211,6 +209,56 @@ TEST(PackedProduct, Int8NeverSaturates) {
   }
 }
 
+// The largest numbers of both signs, in the weight and in x, where every byte is at its limit.
+TEST(PackedProduct, Int4IsExactAtItsLimits) {
+  const Shape shape{9, 50, 100};
+  for (const float w_sign : {1.0f, -1.0f}) {
+    for (const float x_sign : {1.0f, -1.0f}) {
+      const PackedMatrix w(WeightType::int4, shape.n, shape.k,
+                           std::vector<float>(static_cast<size_t>(shape.n * shape.k), w_sign));
+      std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), x_sign * 3);
+      // … and numbers around those where the upper byte changes.
+      for (int64_t l = 0; l < shape.k; l += 2) {
+        x[static_cast<size_t>(shape.k + kXGap + l)] *= static_cast<float>(l * 64 + l % 5) / 32639;
+      }
+      const std::vector<float> expected = int4_reference(w, shape, x);
+      for_each_target([&] {
+        ThreadPool one(1);
+        EXPECT_TRUE(same_bits(product(one, w.weight(), x, 0, shape.m), expected));
+      });
+      EXPECT_NEAR(expected[0], w_sign * x_sign * 300, 0.01);
+    }
+  }
+}
+
+// 16 bits of x lose little of what the weight stands for.
+TEST(PackedProduct, Int4IsCloseToTheProductOfFloats) {
+  const Shape shape{5, 96, 1000};
+  std::vector<float> x = input(shape);
+  x[7] = 1e6f;  // groups are rounded for themselves
+  const PackedMatrix w(WeightType::int4, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+  const std::vector<float> weight = w.floats();
+  ThreadPool one(1);
+  const std::vector<float> y = product(one, w.weight(), x, 0, shape.m);
+  for (int64_t i = 0; i < shape.m; ++i) {
+    for (int64_t j = 0; j < shape.n; ++j) {
+      double sum = 0, bound = 0;
+      for (int64_t from = 0; from < shape.k; from += kInt4Group) {
+        double largest = 0, magnitudes = 0;
+        for (int64_t l = from; l < std::min(from + kInt4Group, shape.k); ++l) {
+          const double a = x[static_cast<size_t>(i * (shape.k + kXGap) + l)];
+          const double b = weight[static_cast<size_t>(j * shape.k + l)];
+          sum += a * b;
+          largest = std::max(largest, std::abs(a));
+          magnitudes += std::abs(b);
+        }
+        bound += largest * magnitudes;
+      }
+      EXPECT_NEAR(y[static_cast<size_t>(i * (shape.n + kYGap) + j)], sum, bound / 32639);
+    }
+  }
+}
+
 TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
   const Shape shape{9, 21, 40};
   for (const float bad :
@@ -228,7 +276,8 @@ TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
           for (int64_t j = 0; j < shape.n; ++j) {
             const auto at = static_cast<size_t>(i * (shape.n + kYGap) + j);
             if (i == 3) {
-              EXPECT_FALSE(std::isfinite(y[at])) << i << ", " << j;
+              const bool rounds = type == WeightType::int8 || type == WeightType::int4;
+              EXPECT_TRUE(rounds ? std::isnan(y[at]) : !std::isfinite(y[at])) << i << ", " << j;
             } else {
               EXPECT_EQ(y[at], clean[at]) << i << ", " << j;
             }
@@ -240,14 +289,31 @@ TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
 }
 
 TEST(PackedProduct, ZerosAndAlmostZerosGiveZeros) {
-  const Shape shape{2, 20, 30};
-  const PackedMatrix w(WeightType::int8, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+  const Shape shape{2, 20, 40};
   ThreadPool pool(1);
-  for (const float value : {0.0f, 1e-42f}) {
-    const std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), value);
-    const std::vector<float> y = product(pool, w.weight(), x, 0, shape.m);
-    for (int64_t j = 0; j < shape.n; ++j) EXPECT_EQ(y[static_cast<size_t>(j)], 0);
+  for (const WeightType type : {WeightType::int8, WeightType::int4}) {
+    const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+    for (const float value : {0.0f, 1e-42f}) {
+      const std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), value);
+      for_each_target([&] {
+        const std::vector<float> y = product(pool, w.weight(), x, 0, shape.m);
+        for (int64_t j = 0; j < shape.n; ++j) EXPECT_EQ(y[static_cast<size_t>(j)], 0);
+      });
+    }
   }
+}
+
+// A group of zeros is a group like any other.
+TEST(PackedProduct, Int4AddsNothingForAGroupOfZeros) {
+  const Shape shape{3, 20, 96};
+  std::vector<float> x = input(shape);
+  std::fill_n(x.begin() + kInt4Group, kInt4Group, 0.0f);
+  const PackedMatrix w(WeightType::int4, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+  const std::vector<float> expected = int4_reference(w, shape, x);
+  for_each_target([&] {
+    ThreadPool one(1);
+    EXPECT_TRUE(same_bits(product(one, w.weight(), x, 0, shape.m), expected));
+  });
 }
 
 // In cache or afterwards: bias and activation give the same bits.
@@ -279,8 +345,9 @@ TEST(PackedProduct, BiasAndActivationAreThoseOfTheKernelAlone) {
           }
         }
       };
-      // int8 alone has a kernel for AVX3_DL: of that target alone, the others' would be another.
-      if (type == WeightType::int8) {
+      // int8 and int4 alone have kernels for AVX3_DL: of that target alone, bias_activation() would
+      // be of another.
+      if (type == WeightType::int8 || type == WeightType::int4) {
         check();
       } else {
         for_each_target(check);
@@ -305,8 +372,10 @@ TEST(PackedProduct, RefusesRowsThatOverlap) {
 
 TEST(PackedProduct, ScratchStaysSmall) {
   EXPECT_EQ(packed_product_scratch_floats(1, {WeightType::f16, 50257, 768}, 64), 0);
-  EXPECT_LE(packed_product_scratch_floats(4096, {WeightType::int4, 50257, 768}, 2), 1 << 16);
-  EXPECT_LE(packed_product_scratch_floats(32, {WeightType::int8, 50257, 768}, 64), 32 * 768);
+  EXPECT_LE(packed_product_scratch_floats(4096, {WeightType::f16, 50257, 768}, 2), 1 << 16);
+  for (const WeightType type : {WeightType::int8, WeightType::int4}) {
+    EXPECT_LE(packed_product_scratch_floats(32, {type, 50257, 768}, 64), 32 * 768);
+  }
 }
 
 }  // namespace

@@ -49,30 +49,27 @@ struct Tile {
   int64_t depth;
   float* y;
   int64_t y_row;
-  int64_t cols;                   // of y; the last vector may have less than all its lanes
-  bool continues;                 // the sums so far are in y
-  const float* scales = nullptr;  // [vectors · lanes]: y gets the tile's own sums times these added
+  int64_t cols;    // of y; the last vector may have less than all its lanes
+  bool continues;  // the sums so far are in y
 };
 
-// kRows rows, kVectors vectors; kPart: the last vector has only some of its lanes; kScaled: with
-// scales.
-template <int kRows, int kVectors, bool kPart, bool kScaled>
+// kRows rows, kVectors vectors; kPart: the last vector has only some of its lanes.
+template <int kRows, int kVectors, bool kPart>
 HWY_INLINE void multiply_tile(const Tile& t) {
   const Floats d;
   const int64_t step = t.panel_step;
   const size_t tail = static_cast<size_t>(t.cols - (kVectors - 1) * lanes());
-  const auto load = [&](int v, const float* y) HWY_ATTR {
-    return kPart && v == kVectors - 1 ? LoadFirst(d, tail, y) : hn::LoadU(d, y);
-  };
   Vector sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       const float* y = t.y + r * t.y_row + v * lanes();
-      if (kScaled || !t.continues) {
+      if (!t.continues) {
         hwy::Prefetch(y);
         sums[r][v] = hn::Zero(d);
+      } else if (kPart && v == kVectors - 1) {
+        sums[r][v] = LoadFirst(d, tail, y);
       } else {
-        sums[r][v] = load(v, y);
+        sums[r][v] = hn::LoadU(d, y);
       }
     }
   }
@@ -101,10 +98,6 @@ HWY_INLINE void multiply_tile(const Tile& t) {
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       float* y = t.y + r * t.y_row + v * lanes();
-      if (kScaled) {
-        const Vector before = t.continues ? load(v, y) : hn::Zero(d);
-        sums[r][v] = hn::MulAdd(hn::Load(d, t.scales + v * lanes()), sums[r][v], before);
-      }
       if (kPart && v == kVectors - 1) {
         StoreFirst(sums[r][v], d, tail, y);
       } else {
@@ -114,34 +107,29 @@ HWY_INLINE void multiply_tile(const Tile& t) {
   }
 }
 
-template <int kVectors, bool kPart, bool kScaled>
+template <int kVectors, bool kPart>
 HWY_NOINLINE void multiply_rows(Tile t, int64_t rows) {
   const auto advance = [&](int64_t by) {
     t.x += by * t.x_row;
     t.y += by * t.y_row;
     return rows - by;
   };
-  while (rows >= kTileRows)
-    multiply_tile<kTileRows, kVectors, kPart, kScaled>(t), rows = advance(kTileRows);
-  while (rows >= 4) multiply_tile<4, kVectors, kPart, kScaled>(t), rows = advance(4);
-  while (rows >= 1) multiply_tile<1, kVectors, kPart, kScaled>(t), rows = advance(1);
+  while (rows >= kTileRows) multiply_tile<kTileRows, kVectors, kPart>(t), rows = advance(kTileRows);
+  while (rows >= 4) multiply_tile<4, kVectors, kPart>(t), rows = advance(4);
+  while (rows >= 1) multiply_tile<1, kVectors, kPart>(t), rows = advance(1);
 }
 
 // `rows` rows of x times one panel.
-template <bool kScaled = false>
 HWY_INLINE void multiply_panel(const Tile& t, int64_t rows) {
   const bool part = t.cols % lanes() != 0;
   switch (ceil_div(t.cols, lanes())) {
     case 1:
-      return part ? multiply_rows<1, true, kScaled>(t, rows)
-                  : multiply_rows<1, false, kScaled>(t, rows);
+      return part ? multiply_rows<1, true>(t, rows) : multiply_rows<1, false>(t, rows);
     case 2:
-      return part ? multiply_rows<2, true, kScaled>(t, rows)
-                  : multiply_rows<2, false, kScaled>(t, rows);
+      return part ? multiply_rows<2, true>(t, rows) : multiply_rows<2, false>(t, rows);
     default:
       if constexpr (kTileVectors > 2) {
-        return part ? multiply_rows<3, true, kScaled>(t, rows)
-                    : multiply_rows<3, false, kScaled>(t, rows);
+        return part ? multiply_rows<3, true>(t, rows) : multiply_rows<3, false>(t, rows);
       }
   }
 }

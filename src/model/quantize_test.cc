@@ -119,7 +119,7 @@ TEST_P(QuantizedModels, PackedF32HasTheBitsOfPlainFloats) {
   EXPECT_EQ(output_of(Network::load(path("saved"), {.dropout = false})), output_of(plain));
 }
 
-// int4 too is a product of floats, in another order; only int8 rounds its inputs.
+// int4 rounds its inputs to 16 bits, which shows little; int8 to 8 bits.
 TEST_P(QuantizedModels, FloatsOfIntegersCanBeHad) {
   for (const WeightType type : {WeightType::int8, WeightType::int4}) {
     const Quantized made = quantized(GetParam(), type);
@@ -133,7 +133,7 @@ TEST_P(QuantizedModels, FloatsOfIntegersCanBeHad) {
                 made.network.parameters().floats(spec.name));
     }
     if (type == WeightType::int4) {
-      EXPECT_LT(relative_distance(output_of(floats), output_of(made.network)), 1e-5);
+      EXPECT_LT(relative_distance(output_of(floats), output_of(made.network)), 5e-4);
     }
     floats.save(path("floats"));  // an ordinary model again
     EXPECT_EQ(output_of(Network::load(path("floats"), {.dropout = false})), output_of(floats));
