@@ -117,19 +117,29 @@ TEST_F(HttpServerTest, CancelsTheWorkOfAClientThatGoes) {
   ADD_FAILURE() << "the place was not given back";
 }
 
-TEST_F(HttpServerTest, LetsNobodyWaitOrRunForever) {
-  start({"gpt"}, {.limits = {.running = 1, .waiting = 4, .wait_seconds = 0.2, .run_seconds = 0.5}});
-  Json call{{"prompt", std::vector<std::string>(256, "the cat")}, {"max_tokens", 60}, {"beam", 16}};
-  Received late;
-  std::thread runs([&] { late = client().post("/v1/completions", call); });
+// Some seconds of work for the little model.
+Json long_call() {
+  return {{"prompt", std::vector<std::string>(256, "the cat")}, {"max_tokens", 60}, {"beam", 16}};
+}
+
+TEST_F(HttpServerTest, LetsNobodyWaitForever) {
+  start({"gpt"}, {.limits = {.running = 1, .waiting = 4, .wait_seconds = 0.1}});
+  const std::string body = long_call().dump();
+  RawClient runs(port());
+  ASSERT_TRUE(runs.send(head("Content-Length: " + std::to_string(body.size()) + "\r\n") + body));
   while (client().get("/metrics").body.find("heed_requests_running 1") == std::string::npos) {
     std::this_thread::yield();
   }
   const Received waited = client().post("/v1/completions", {{"prompt", "the"}});
-  EXPECT_EQ(waited.status, 503) << waited.body;
+  ASSERT_EQ(waited.status, 503) << waited.body;
   EXPECT_EQ(waited.headers.at("Retry-After"), "5");
-  runs.join();
-  EXPECT_EQ(late.status, 503) << late.body;
+}
+
+TEST_F(HttpServerTest, LetsNobodyRunForever) {
+  start({"gpt"}, {.limits = {.run_seconds = 0.5}});
+  Json call = long_call();
+  const Received late = client().post("/v1/completions", call);
+  ASSERT_EQ(late.status, 503) << late.body;
   EXPECT_THAT(late.body, HasSubstr("longer than the 0.5 s"));
   EXPECT_EQ(late.headers.at("Retry-After"), "5");
   // A stream that has begun ends with the same words.
