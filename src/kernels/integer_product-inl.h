@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -54,6 +55,15 @@ HWY_INLINE int64_t word_lanes() { return static_cast<int64_t>(hn::Lanes(Words())
 
 // NaN where one of x is. Without their signs, floats are in the order of their bits, NaN last.
 HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  // One by one: clang 14 takes minutes and all memory for the vectors below where they are
+  // emulated.
+  int32_t largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    largest = std::max(largest, std::bit_cast<int32_t>(std::abs(x[i])));
+  }
+  return std::bit_cast<float>(largest);
+#else
   const hn::ScalableTag<float> d;
   const Words dw;
   Sums largest = hn::Zero(dw);
@@ -61,6 +71,7 @@ HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
     largest = hn::Max(largest, hn::BitCast(dw, hn::Abs(io.Load(d, x + i))));
   });
   return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(dw, largest)));
+#endif
 }
 
 // ---- dot products in the words of a vector ------------------------------------------------------
