@@ -24,7 +24,7 @@ class DocumentItems final : public Items {
       : input_(input), first_(first_id(input)), pieces_(divided(input, first_)) {}
 
   int64_t size() const override { return pieces_.size(); }
-  int64_t rows(int64_t item) const override {
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
     const Piece piece = piece_of(item);
     return piece.end - piece.begin;
   }
@@ -89,7 +89,7 @@ class BlockItems final : public Items {
   }
 
   int64_t size() const override { return size_; }
-  int64_t rows(int64_t item) const override {
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
     return input_.options.shuffle ? block_ : std::min(block_, labels_ - item * block_);
   }
   void append(int64_t item, uint64_t pass, TrainingBatch& batch) const override {
@@ -98,7 +98,7 @@ class BlockItems final : public Items {
       Random random = input_.noise(item, pass);
       begin = static_cast<int64_t>(random.below(static_cast<uint64_t>(labels_ - block_ + 1)));
     }
-    std::vector<int32_t> ids(static_cast<size_t>(rows(item) + 1));
+    std::vector<int32_t> ids(static_cast<size_t>(rows(item, 0) + 1));
     input_.store().copy_stream(begin, ids);
     append_sequence(ids, batch);
     input_.note_example(item, batch);

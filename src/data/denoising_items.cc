@@ -27,7 +27,7 @@ class SpanItems final : public Items {
                 [this](int64_t example) { return input_.store().first_size(example); }) {}
 
   int64_t size() const override { return pieces_.size(); }
-  int64_t rows(int64_t item) const override {
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
     const Piece piece = piece_of(item);
     const int64_t length = piece.end - piece.begin;
     return corruption_.input_rows(length) + corruption_.target_rows(length) + (length == 1);
@@ -87,7 +87,7 @@ class InfillingItems final : public Items {
                 [this](int64_t example) { return input_.store().first_size(example); }) {}
 
   int64_t size() const override { return pieces_.size(); }
-  int64_t rows(int64_t item) const override {
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
     const Piece piece = piece_of(item);
     return 2 * (piece.end - piece.begin + special_tokens());
   }

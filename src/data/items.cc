@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "base/check.h"
+#include "data/piece_splits.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -23,22 +25,41 @@ void append_ids(std::span<const int32_t> ids, std::vector<int32_t>& to) {
 class PairItems final : public Items {
  public:
   explicit PairItems(const ItemsInput& input)
-      : input_(input), start_(resolve_role_ids(input.objective(), input.tokenizer).start) {}
+      : input_(input), start_(resolve_role_ids(input.objective(), input.tokenizer).start) {
+    if (split_rate() > 0) splits_.emplace(input.tokenizer);
+  }
 
   int64_t size() const override { return input_.store().examples(); }
-  int64_t rows(int64_t item) const override {
-    return input_.store().first_size(item) + input_.store().second_size(item);
+  int64_t rows(int64_t item, uint64_t pass) const override {
+    const TokenStore& store = input_.store();
+    if (!splits_) return store.first_size(item) + store.second_size(item);
+    Random random = input_.noise(item, pass);
+    const int64_t source_rows = splits_->count(store.first(item), split_rate(), random);
+    return source_rows + splits_->count(store.second(item), split_rate(), random);
   }
-  void append(int64_t item, uint64_t, TrainingBatch& batch) const override {
-    append_ids(input_.store().first(item), batch.input.tokens);
-    batch.input.end_sequence();
-    append_target(start_, input_.store().second(item), batch);
+  void append(int64_t item, uint64_t pass, TrainingBatch& batch) const override {
+    const TokenStore& store = input_.store();
+    if (splits_) {
+      Random random = input_.noise(item, pass);
+      splits_->append(store.first(item), split_rate(), random, batch.input.tokens);
+      batch.input.end_sequence();
+      std::vector<int32_t> target;
+      splits_->append(store.second(item), split_rate(), random, target);
+      append_target(start_, target, batch);
+    } else {
+      append_ids(store.first(item), batch.input.tokens);
+      batch.input.end_sequence();
+      append_target(start_, store.second(item), batch);
+    }
     input_.note_example(item, batch);
   }
 
  private:
+  double split_rate() const { return input_.objective().subword_dropout; }
+
   ItemsInput input_;
   int32_t start_;
+  std::optional<PieceSplits> splits_;
 };
 
 // Classification, regression, tagging: a text as it is, and what to say of it.
@@ -55,7 +76,9 @@ class LabelledItems final : public Items {
   int64_t size() const override {
     return selected_ ? std::ssize(kept_) : input_.store().examples();
   }
-  int64_t rows(int64_t item) const override { return input_.store().first_size(example(item)); }
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
+    return input_.store().first_size(example(item));
+  }
   void append(int64_t item, uint64_t, TrainingBatch& batch) const override {
     const int64_t number = example(item);
     const auto answer = input_.store().second(number);

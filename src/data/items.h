@@ -28,8 +28,8 @@ class Items {
   virtual ~Items() = default;
 
   virtual int64_t size() const = 0;
-  // The rows of an item, both sides; where noise decides, the most it can have.
-  virtual int64_t rows(int64_t item) const = 0;
+  // The rows of an item in that pass, both sides; or the most it can have.
+  virtual int64_t rows(int64_t item, uint64_t pass) const = 0;
   virtual void append(int64_t item, uint64_t pass, TrainingBatch& batch) const = 0;
 };
 

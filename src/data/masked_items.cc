@@ -83,7 +83,7 @@ class MaskedDocuments final : public MaskedItems {
         }) {}
 
   int64_t size() const override { return pieces_.size(); }
-  int64_t rows(int64_t item) const override {
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
     const Piece piece = piece_of(item);
     return piece.end - piece.begin + (ids_.classify >= 0) + (ids_.separate >= 0);
   }
@@ -143,7 +143,9 @@ class FullSentences final : public MaskedItems {
   }
 
   int64_t size() const override { return std::ssize(items_); }
-  int64_t rows(int64_t item) const override { return items_[static_cast<size_t>(item)].rows; }
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
+    return items_[static_cast<size_t>(item)].rows;
+  }
 
  private:
   struct Run {
@@ -183,7 +185,7 @@ class SentencePairItems final : public MaskedItems {
                                 .short_share = input_.objective().short_sequences}) {}
 
   int64_t size() const override { return pairs_.size(); }
-  int64_t rows(int64_t) const override { return input_.objective().block_tokens; }
+  int64_t rows(int64_t, uint64_t) const override { return input_.objective().block_tokens; }
 
  private:
   int64_t append_text(int64_t item, Random& random, TrainingBatch& batch,

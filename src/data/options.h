@@ -126,6 +126,10 @@ inline constexpr std::array kEnumNames<MaskedInput>{
 struct ObjectiveOptions {
   Objective kind = Objective::translation;
 
+  // translation: how often a piece is taken apart into the two it was merged of, anew in each epoch
+  // (BPE-dropout; piece_splits.h). 0: texts as the tokenizer has them.
+  double subword_dropout = 0;
+
   // The longest sequence that is made of a document: causal_lm, masked_lm, denoising. For
   // span_corruption the longest input after its spans were taken out.
   int64_t block_tokens = 512;

@@ -117,7 +117,8 @@ std::vector<PlannedItem> Planner::pool_items(uint64_t epoch, uint64_t pool) cons
         }
         item.item = (*order)(item.item);
       }
-      item.rows = static_cast<uint32_t>(items_[c]->rows(static_cast<int64_t>(item.item)));
+      item.rows =
+          static_cast<uint32_t>(items_[c]->rows(static_cast<int64_t>(item.item), item.pass));
       planned.push_back(item);
     }
   }

@@ -17,7 +17,9 @@ class FakeItems final : public Items {
  public:
   explicit FakeItems(std::vector<int64_t> rows) : rows_(std::move(rows)) {}
   int64_t size() const override { return std::ssize(rows_); }
-  int64_t rows(int64_t item) const override { return rows_[static_cast<size_t>(item)]; }
+  int64_t rows(int64_t item, uint64_t /*pass*/) const override {
+    return rows_[static_cast<size_t>(item)];
+  }
   void append(int64_t, uint64_t, TrainingBatch&) const override {}
 
  private:

@@ -36,6 +36,9 @@ void check_options(const StreamOptions& options) {
   check(objective.mean_span >= 1 && objective.mean_span < 100,
         "mean_span must be from 1 to below 100");
   check(options.filters.max_tokens > 0, "max_tokens must be above 0");
+  check_share(objective.subword_dropout, "subword_dropout");
+  check(objective.subword_dropout == 0 || objective.kind == Objective::translation,
+        "subword_dropout is for translation");
   check_share(objective.mask_rate, "mask_rate");
   check_share(objective.mask_share, "mask_share");
   check_share(objective.random_share, "random_share");
@@ -206,7 +209,7 @@ TrainingBatch BatchStream::largest_batch() {
   int64_t rows = 0;
   for (uint32_t c = 0; c < state.items.size(); ++c) {
     for (int64_t i = 0; i < state.items[c]->size(); ++i) {
-      const int64_t item_rows = state.items[c]->rows(i);
+      const int64_t item_rows = state.items[c]->rows(i, 0);
       longest.push({.corpus = c,
                     .rows = static_cast<uint32_t>(item_rows),
                     .item = static_cast<uint64_t>(i),

@@ -61,6 +61,36 @@ class StreamTest : public FolderTest {
   const TokenizerPtr bert_ = std::make_shared<TestingTokenizer>(kPieces, true);
 };
 
+TEST_F(StreamTest, TakesPiecesApartAnewInEachEpoch) {
+  const auto words = std::make_shared<TestingTokenizer>(
+      std::vector<std::string>{"a", "##b", "ab", "##cd", "##c", "##d", "abcd"});
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += i % 3 == 0 ? "abcd ab\n" : "abcd abcd abcd\n";
+  StreamOptions options;
+  options.corpora = {{.files = {write("x.en", text), write("x.de", text)}}};
+  options.batch_tokens = 60;
+  options.objective.subword_dropout = 0.3;
+  BatchStream stream(options, words);
+  std::vector<int32_t> epochs[2];
+  for (Cursor cursor; cursor.epoch < 2;) {
+    const Cursor at = cursor;
+    const TrainingBatch batch = stream.next(cursor);
+    EXPECT_LE(batch.rows(), options.batch_tokens);
+    EXPECT_EQ(batch.target.tokens.size(), batch.labels.size());
+    auto& tokens = epochs[at.epoch];
+    tokens.insert(tokens.end(), batch.input.tokens.begin(), batch.input.tokens.end());
+    Cursor again = at;
+    EXPECT_EQ(BatchStream(options, words).next(again).labels, batch.labels);
+  }
+  EXPECT_GT(epochs[0].size(), words->encode_ids(text).size());
+  std::multiset<int32_t> first(epochs[0].begin(), epochs[0].end());
+  std::multiset<int32_t> second(epochs[1].begin(), epochs[1].end());
+  EXPECT_NE(first, second);
+
+  options.objective.kind = Objective::parsing;
+  EXPECT_THROW(BatchStream(options, words), Error);
+}
+
 TEST_F(StreamTest, TeacherForcesTranslations) {
   StreamOptions options;
   options.corpora = {{.files = {write("x.en", "a b\nc\n"), write("x.de", "d\na a\n")}}};

@@ -48,9 +48,11 @@ class TestingTokenizer final : public Tokenizer {
                                   const EncodeOptions& options = {}) const override {
     return encode(text, options).ids;
   }
-  std::string decode(std::span<const int32_t> ids, const DecodeOptions& = {}) const override {
+  std::string decode(std::span<const int32_t> ids,
+                     const DecodeOptions& options = {}) const override {
     std::string text;
     for (const int32_t id : ids) {
+      if (options.skip_special_tokens && id < kFirstPiece) continue;
       const std::string p = piece(id);
       const bool joined = p.starts_with("##");
       if (!text.empty() && !joined) text += ' ';

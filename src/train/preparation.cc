@@ -413,6 +413,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
     held_out.shuffle = false;
     held_out.rank = 0, held_out.ranks = 1;  // the trainer deals these out itself
     held_out.objective.random_blocks = false;
+    held_out.objective.subword_dropout = 0;
     held_out.labels = p.training->labels();
     p.validation = std::make_unique<BatchStream>(held_out, p.tokenizer);
     for (const CorpusReport& report : p.validation->reports()) {

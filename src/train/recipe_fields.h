@@ -22,6 +22,8 @@ void describe_corpus(Corpus& c, const char* files_key, Visitor&& visit) {
 template <class Options, class Visitor>
 void describe_objective(Options& o, Visitor&& visit) {
   visit("kind", o.kind, "what the batches teach");
+  visit("subword_dropout", o.subword_dropout,
+        "translation: share of the pieces taken apart anew each epoch (BPE-dropout)");
   visit("block_tokens", o.block_tokens, "the longest sequence made of a document");
   visit("random_blocks", o.random_blocks, "causal_lm: blocks from random places of one stream");
   visit("masked_input", o.masked_input, "masked_lm: how documents become sequences");

@@ -1,0 +1,78 @@
+#include "data/piece_splits.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "data/testing_tokenizer.h"
+#include "heed/error.h"
+
+namespace heed {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// "unhappy" was merged of "un" and "##happy", and that of "##hap" and "##py", before "unhap" was
+// there.
+const TestingTokenizer& words() {
+  static const TestingTokenizer tokenizer(
+      {"u", "##n", "un", "##hap", "##py", "##happy", "unhappy", "unhap", "cat"});
+  return tokenizer;
+}
+
+std::vector<int32_t> split(const std::string& text, double rate, uint64_t seed = 1) {
+  Random random({.seed = seed});
+  std::vector<int32_t> ids;
+  PieceSplits(words()).append(words().encode_ids(text), rate, random, ids);
+  Random again({.seed = seed});
+  EXPECT_EQ(PieceSplits(words()).count(words().encode_ids(text), rate, again), std::ssize(ids));
+  return ids;
+}
+
+int32_t id(const char* piece) { return *words().find(piece); }
+
+TEST(PieceSplits, ChangesNothingAtRateZero) {
+  EXPECT_THAT(split("unhappy cat", 0),
+              ElementsAre(id("unhappy"), id("cat"), TestingTokenizer::kEnd));
+}
+
+TEST(PieceSplits, TakesApartWhatWasMergedFirst) {
+  EXPECT_THAT(split("unhappy cat", 1), ElementsAre(id("u"), id("##n"), id("##hap"), id("##py"),
+                                                   id("cat"), TestingTokenizer::kEnd));
+}
+
+TEST(PieceSplits, KeepsTheTextAndTheRate) {
+  int taken_apart = 0;
+  constexpr int kTexts = 2000;
+  for (uint64_t seed = 0; seed < kTexts; ++seed) {
+    const std::vector<int32_t> ids = split("unhappy", 0.25, seed);
+    EXPECT_EQ(words().decode(ids), "unhappy");
+    taken_apart += ids.size() > 2;
+  }
+  EXPECT_NEAR(taken_apart / double{kTexts}, 0.25, 0.04);
+}
+
+TEST(PieceSplits, LeavesSpecialTokensWhole) {
+  // Pieces that "</s>" could be made of are no reason to.
+  const TestingTokenizer tokenizer({"<", "##/s>", "ab", "a", "##b"});
+  const PieceSplits splits(tokenizer);
+  Random random({.seed = 1});
+  std::vector<int32_t> ids;
+  splits.append(std::vector<int32_t>{TestingTokenizer::kEnd}, 1, random, ids);
+  EXPECT_THAT(ids, ElementsAre(TestingTokenizer::kEnd));
+}
+
+TEST(PieceSplits, RefusesTokenizersWithoutParts) {
+  const TestingTokenizer letters({"a", "b", "c"});
+  try {
+    const PieceSplits splits(letters);
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(e.what(), HasSubstr("subword_dropout"));
+  }
+}
+
+}  // namespace
+}  // namespace heed
