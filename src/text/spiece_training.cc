@@ -1,10 +1,14 @@
 // Training of SentencePiece models, by the library's own trainer.
 #include <sentencepiece_trainer.h>
 
-#include <exception>
-#include <filesystem>
+#include <algorithm>
+#include <deque>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "heed/error.h"
 #include "text/spiece_model.h"
@@ -13,6 +17,7 @@
 #include "text/tokenizer_parts.h"
 #include "text/tokenizer_training.h"
 #include "text/training_lines.h"
+#include "text/utf8.h"
 
 namespace heed {
 namespace {
@@ -23,42 +28,55 @@ constexpr size_t kMaxSentenceBytes = 100'000;
 // every machine, and not the number of threads that someone asks for.
 constexpr const char* kShares = "16";
 
-// Feeds our files to the library. An exception must not pass through its code: it is kept, and
-// thrown again when the library has returned.
+// The share of a text's characters that become pieces; others are unknown, and lost in what is
+// decoded. SentencePiece's default, for scripts of thousands of characters. Where there are fewer,
+// as in most languages, the digits and capitals of a small corpus would be among the rarest: all
+// become pieces.
+constexpr double kLeastCoverage = 0.9995;
+// The part of the vocabulary that they may take for that.
+constexpr int64_t kCharacterPart = 8;
+
+// Lines as the library wants them, each given back when the next one is asked for.
 class Sentences : public sentencepiece::SentenceIterator {
  public:
-  Sentences(TrainingLines& lines, TokenizerTrainingReport& report)
-      : lines_(lines), report_(report) {
-    Next();
-  }
-
-  bool done() const override { return done_; }
-  const std::string& value() const override { return line_; }
-  sentencepiece::util::Status status() const override { return {}; }
-
-  void Next() override {
-    try {
-      for (;;) {
-        done_ = done_ || !lines_.next(line_);
-        if (done_ || line_.size() <= kMaxSentenceBytes) return;
-        ++report_.skipped_lines;
+  Sentences(TrainingLines& lines, TokenizerTrainingReport& report) {
+    for (std::string line; lines.next(line);) {
+      if (line.size() > kMaxSentenceBytes) {
+        ++report.skipped_lines;
+        continue;
       }
-    } catch (...) {
-      failure_ = std::current_exception();
-      done_ = true;
+      for (size_t at = 0; at < line.size();) {
+        const CodePoint c = decode_utf8(line, at);
+        ++characters_[c.value];
+        at += c.bytes;
+      }
+      lines_.push_back(std::move(line));
+      line.clear();
     }
   }
 
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
+  bool done() const override { return lines_.empty(); }
+  const std::string& value() const override { return lines_.front(); }
+  sentencepiece::util::Status status() const override { return {}; }
+  void Next() override { lines_.pop_front(); }
+
+  // Of the text's characters, the share to keep in a vocabulary of that size.
+  double coverage(int64_t vocabulary) const {
+    std::vector<int64_t> counts;
+    for (const auto& [character, count] : characters_) counts.push_back(count);
+    const int64_t kept = std::min(vocabulary / kCharacterPart, std::ssize(counts));
+    std::partial_sort(counts.begin(), counts.begin() + kept, counts.end(), std::greater<>());
+    const auto sum = [&](int64_t n) {
+      return std::accumulate(counts.begin(), counts.begin() + n, int64_t{0});
+    };
+    if (kept == std::ssize(counts)) return 1;
+    return std::max(kLeastCoverage,
+                    static_cast<double>(sum(kept)) / static_cast<double>(sum(std::ssize(counts))));
   }
 
  private:
-  TrainingLines& lines_;
-  TokenizerTrainingReport& report_;
-  std::string line_;
-  bool done_ = false;
-  std::exception_ptr failure_;
+  std::deque<std::string> lines_;
+  std::unordered_map<char32_t, int64_t> characters_;
 };
 
 // The library reads lists as CSV.
@@ -104,12 +122,11 @@ std::string as_csv(const std::vector<std::string>& values) {
 TokenizerPtr train_spiece(const TokenizerTraining& training, TokenizerTrainingReport& report) {
   TrainingLines lines(training, TrainingLines::Invalid::repaired, report);
   Sentences sentences(lines, report);
-  sentences.rethrow();
   if (sentences.done()) lines.check_not_empty();
   std::unordered_map<std::string, std::string> settings = {
       {"model_type", training.type},
       {"vocab_size", std::to_string(training.vocabulary)},
-      {"character_coverage", "0.9995"},
+      {"character_coverage", std::to_string(sentences.coverage(training.vocabulary))},
       {"normalization_rule_name", training.lowercase ? "nmt_nfkc_cf" : "nmt_nfkc"},
       {"pad_id", "0"},
       {"eos_id", "1"},
@@ -125,7 +142,6 @@ TokenizerPtr train_spiece(const TokenizerTraining& training, TokenizerTrainingRe
   silence_sentencepiece();
   std::string bytes;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &bytes);
-  sentences.rethrow();
   if (!status.ok()) throw_failure(status.message(), training);
 
   nlohmann::ordered_json config = {{"tokenizer_class", "T5Tokenizer"},

@@ -43,6 +43,26 @@ class TrainTokenizer : public FolderTest {
   }
 };
 
+TEST_F(TrainTokenizer, SentencePieceKeepsRareCharacters) {
+  // Ten letters in many words, and one line with others, which are 0.02 % of the text.
+  std::string lines = "Ärzte: 4 (of 789), 56 %\n";
+  for (int i = 0; i < 20'000; ++i) {
+    for (int n = i; n > 0; n /= 10) lines += static_cast<char>('a' + n % 10);
+    lines += '\n';
+  }
+  TokenizerTraining settings = training("bpe", 300);
+  settings.files = {write("rare", lines)};
+  const std::string text = "Ärzte: 4 (of 789), 56 %";
+  TokenizerPtr trained = train_tokenizer(settings);
+  EXPECT_EQ(trained->decode(trained->encode_ids(text)), text);
+
+  // They would be more than an eighth of this vocabulary, and stay out.
+  settings.vocabulary = 100;
+  trained = train_tokenizer(settings);
+  EXPECT_THAT(trained->encode_ids("789"), testing::Contains(trained->special_ids().unknown));
+  EXPECT_EQ(trained->decode(trained->encode_ids("abcdefg")), "abcdefg");
+}
+
 TEST_F(TrainTokenizer, SentencePieceModels) {
   for (const std::string type : {"bpe", "unigram"}) {
     const int64_t vocabulary = type == "bpe" ? 70 : 42;
