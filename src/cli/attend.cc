@@ -86,20 +86,35 @@ float probability(const AttentionLayer& layer, int head, int64_t query, int64_t 
   return sum / static_cast<float>(layer.heads);
 }
 
-// A row for each query: its token, a shade for each key, and the key that gets the most.
+// What to call the rows. A decoder that has read a token is about to write the next one, and it is
+// that which it looks up in the source: there rows bear the name of what is being written.
+std::vector<std::string> row_names(const AttentionView& view, const AttentionLayer& layer) {
+  std::vector<std::string> names;
+  for (const AttentionToken& token : view.queries(layer.kind)) names.push_back(token.text);
+  if (layer.kind != AttentionKind::cross) return names;
+  std::rotate(names.begin(), names.begin() + 1, names.end());
+  names.back() = "(end)";
+  return names;
+}
+
+// A row for each query: its name, a shade for each key, and the key that gets the most.
 std::string map_text(const AttentionView& view, const AttendFlags& flags) {
   const AttentionLayer& layer = chosen_layer(view, flags);
-  const auto& queries = view.queries(layer.kind);
+  const std::vector<std::string> names = row_names(view, layer);
   const auto& keys = view.keys(layer.kind);
   size_t width = 0;
-  for (const AttentionToken& token : queries) width = std::max(width, columns(token.text));
+  for (const std::string& row : names) width = std::max(width, columns(row));
+  const bool writes = layer.kind == AttentionKind::cross;
   std::string text =
       std::string(name(layer.kind)) + " attention, layer " + std::to_string(layer.layer + 1) +
       (flags.head > 0 ? ", head " + std::to_string(flags.head)
                       : ", mean of " + std::to_string(layer.heads) + " heads") +
-      "\neach row: a token, a column for each token it can look at, and where it looks most\n\n";
+      (writes ? "\neach row: a token being written, a column for each of the source, and where it "
+                "looks most\n\n"
+              : "\neach row: a token, a column for each token it can look at, and where it looks "
+                "most\n\n");
   for (int64_t q = 0; q < layer.queries; ++q) {
-    text += padded(queries[static_cast<size_t>(q)].text, width) + " │";
+    text += padded(names[static_cast<size_t>(q)], width) + " │";
     int64_t best = 0;
     for (int64_t k = 0; k < layer.keys; ++k) {
       const float p = probability(layer, flags.head, q, k);
