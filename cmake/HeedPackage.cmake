@@ -63,14 +63,15 @@ endforeach()
 # cannot be run, or is built to be tested.
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT HEED_SANITIZE AND NOT HEED_FUZZ)
   set(help ${PROJECT_BINARY_DIR}/help)
-  set(help_files ${help}/heed.1 ${help}/heed ${help}/_heed ${help}/heed.fish)
+  set(help_files ${help}/heed.1.gz ${help}/heed ${help}/_heed ${help}/heed.fish)
   set(help_script ${PROJECT_SOURCE_DIR}/scripts/help-files)
   add_custom_command(OUTPUT ${help_files}
                      COMMAND ${help_script} $<TARGET_FILE:heed> ${help}
+                     COMMAND gzip -9nf ${help}/heed.1
                      DEPENDS heed ${help_script}
                      COMMENT "Writing the manual page and completions" VERBATIM)
   add_custom_target(heed_help ALL DEPENDS ${help_files})
-  install(FILES ${help}/heed.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+  install(FILES ${help}/heed.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
   install(FILES ${help}/heed DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
           COMPONENT command)
   install(FILES ${help}/_heed DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
@@ -87,7 +88,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
   set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
   set(CPACK_STRIP_FILES ON)
-  set(CPACK_COMPONENTS_ALL command mpi development)
+  set(CPACK_COMPONENTS_ALL command development)
   set(CPACK_COMPONENTS_GROUPING IGNORE)
   set(CPACK_DEB_COMPONENT_INSTALL ON)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -97,14 +98,17 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME heed)
   set(CPACK_COMPONENT_COMMAND_DESCRIPTION
       "Trains, translates, generates, classifies and inspects Transformers on ordinary CPUs.")
-  set(CPACK_DEBIAN_MPI_PACKAGE_NAME heed-mpi)
-  set(CPACK_COMPONENT_MPI_DESCRIPTION "Lets heed train on several machines, under mpirun.")
-  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "heed (= ${PROJECT_VERSION})")
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libheed-dev)
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
   set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The library, for C++ and C programs that use Heed.")
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
       "libdnnl-dev, libhwy-dev, libicu-dev, libpcre2-dev, libsentencepiece-dev, libtomlplusplus-dev, libzstd-dev, ocl-icd-opencl-dev, pkg-config, zlib1g-dev")
+  if(TARGET heed_mpi)
+    list(APPEND CPACK_COMPONENTS_ALL mpi)
+    set(CPACK_DEBIAN_MPI_PACKAGE_NAME heed-mpi)
+    set(CPACK_COMPONENT_MPI_DESCRIPTION "Lets heed train on several machines, under mpirun.")
+    set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "heed (= ${PROJECT_VERSION})")
+  endif()
   if(TARGET heed_python)
     list(APPEND CPACK_COMPONENTS_ALL python)
     set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-heed)
@@ -112,6 +116,12 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Lets Python programs use Heed: import heed.")
     get_target_property(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS heed_python VERSIONS)
   endif()
+  # Every package of Debian's has its license in a place of its own; `cmake --install` needs it once.
+  foreach(component ${CPACK_COMPONENTS_ALL})
+    string(TOUPPER ${component} name)
+    install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright COMPONENT ${component} EXCLUDE_FROM_ALL
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${name}_PACKAGE_NAME})
+  endforeach()
   # What scripts/package builds; heed brings the module for MPI.
   add_custom_target(heed_packages)
   foreach(part heed heed_package heed_help heed_python)

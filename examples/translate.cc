@@ -1,4 +1,4 @@
-// The translation of a text.   translate models/opus-mt-en-de "Good morning. How are you?"
+// The translation of a text.   translate models/en-de "Good morning. How are you?"
 #include <heed/engine.h>
 
 #include <cstdio>

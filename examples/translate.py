@@ -1,4 +1,4 @@
-"""The translation of a text.   translate.py models/opus-mt-en-de "Good morning. How are you?" """
+"""The translation of a text.   translate.py models/en-de "Good morning. How are you?" """
 
 import sys
 

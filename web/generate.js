@@ -4,7 +4,7 @@ import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, say, s
 export function makeGenerate(panel, models, shared) {
   const own = able(models, "complete").filter((m) => m.family === "decoder_only" && m.abilities.includes("tokenize"));
   panel.append(el("h2", {}, "Generate"), el("p", { class: "soft" }, "The model writes by drawing a token from these bars, again and again; the sliders shape what it draws from. Click a bar to write that token, or a token of the text to go another way from there."));
-  if (!own.length) return void panel.append(nobody("continue a text", "heed serve --model gpt=models/gpt2"));
+  if (!own.length) return void panel.append(nobody("continue a text", "heed serve --model models/shakespeare"));
 
   const { select, label } = modelChoice(own, () => refresh());
   const input = el("textarea", { id: "generate-input", "aria-label": "Text", placeholder: "Once upon a time", oninput: () => { shared.text = input.value; soon(); } });

@@ -8,7 +8,7 @@ const examples = ["A man in a blue shirt is standing on a ladder.", "Two dogs ar
 export function makeTranslate(panel, models, shared) {
   const own = able(models, "translate");
   panel.append(el("h2", {}, "Translate"), el("p", { class: "soft" }, "Type, and read along: first the greedy translation, word by word, then the best that a beam search finds. Point at a word to see which words it comes from."));
-  if (!own.length) return void panel.append(nobody("translate", "heed serve --model en-de=models/opus-mt-en-de"));
+  if (!own.length) return void panel.append(nobody("translate", "heed serve --model models/en-de"));
 
   const { select, label } = modelChoice(own, () => { languages(); run(); });
   const source = el("select", { "aria-label": "From", onchange: () => run() });

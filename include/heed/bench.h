@@ -184,7 +184,7 @@ std::string layers_chart(const LayersBench& bench);
 
 // Tokenizers: text into ids.
 //
-//   heed::TextBench bench = heed::bench_text({.tokenizers = {"models/gpt2"}, .file = "wiki.txt"});
+//   heed::TextBench bench = heed::bench_text({.tokenizers = {"models/en-de"}, .file = "wiki.txt"});
 struct TextBenchOptions {
   int threads = 0;                        // rows for 1 thread and for this many; 0: every CPU
   uint64_t seed = 0;                      // of the made-up text

@@ -1,6 +1,6 @@
 // Engine: answers many requests at once, from any number of threads.
 //
-//   heed::Model model = heed::Model::load("models/gpt2");
+//   heed::Model model = heed::Model::load("models/shakespeare");
 //   heed::Engine engine(model);
 //   heed::Handle handle = engine.submit({.text = "Once upon a time"});
 //   heed::Result result = handle.get();              // result.best().text

@@ -1,6 +1,6 @@
 // A loaded model: its weights, its tokenizer, and how it wants to be used.
 //
-//   heed::Model model = heed::Model::load("models/opus-mt-en-de");
+//   heed::Model model = heed::Model::load("models/en-de");
 //   std::string text = heed::Translator(model).translate("Hello!").text;    // heed/engine.h
 //
 // Immutable, safe to use from many threads, and cheap to copy: copies share the weights. Any number

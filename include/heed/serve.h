@@ -1,6 +1,6 @@
 // A server: models behind HTTP, for programs, for curl, and for people with a browser.
 //
-//   heed::Server server({.models = {{.name = "en-de", .folder = "models/opus-mt-en-de"}}});
+//   heed::Server server({.models = {{.folder = "models/en-de"}}});
 //   std::thread on_signal([&] { wait_for_sigterm(); server.stop(); });
 //   server.run();                                   // http://127.0.0.1:8080/
 //

@@ -1,6 +1,6 @@
 // Text to ids and back.
 //
-//   auto tokenizer = heed::load_tokenizer("models/gpt2");      // a model folder or one file
+//   auto tokenizer = heed::load_tokenizer("models/en-de");     // a model folder or one file
 //   heed::Encoding e = tokenizer->encode("Hello world");       // e.ids, e.offsets
 //   std::string text = tokenizer->decode(e.ids);
 //

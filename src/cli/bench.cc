@@ -98,7 +98,7 @@ constexpr const char* kTextHelp =
     "is.\n"
     "\n"
     "Examples:\n"
-    "  heed bench text --file wiki.txt --tokenizer models/gpt2 --tokenizer models/bert\n"
+    "  heed bench text --file wiki.txt --tokenizer models/en-de --tokenizer models/shakespeare\n"
     "  heed bench text --threads 2 --json";
 
 struct TextFlags : CommonFlags {

@@ -30,7 +30,7 @@ constexpr const char* kHelp =
     "anew.\n"
     "\n"
     "Examples:\n"
-    "  heed serve --model en-de=models/opus-mt-en-de --model gpt=models/gpt2\n"
+    "  heed serve --model models/en-de --model gpt=models/shakespeare\n"
     "  curl http://127.0.0.1:8080/translate -d q=Hello -d source=en -d target=de\n"
     "  heed serve --model DIR --host 0.0.0.0 --api-key-file keys.txt";
 
@@ -77,7 +77,7 @@ void write_log(std::string_view line) {
 ServerOptions options_of(const ServeFlags& flags) {
   if (flags.models.empty() && flags.admin_key.empty() && flags.runs.empty()) {
     throw Error(ErrorCode::invalid_argument, "serve needs a model",
-                "for example: heed serve --model en-de=models/opus-mt-en-de");
+                "for example: heed serve --model models/en-de");
   }
   ServerOptions options{.host = flags.host,
                         .port = flags.port,

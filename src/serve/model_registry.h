@@ -1,7 +1,7 @@
 // The models that are served, by name; they may come and go while requests run.
 //
 //   ModelRegistry registry({.threads = 4});
-//   registry.load("en-de", "models/opus-mt-en-de");
+//   registry.load("en-de", "models/en-de");
 //   std::shared_ptr<ServedModel> model = registry.find("en-de");   // lives as long as it is held
 #pragma once
 
