@@ -124,6 +124,14 @@ void add_texts(CLI::App& command, const std::string& flag, std::vector<std::stri
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_files(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+               const std::string& help) {
+  command.add_option(flag, values, help)
+      ->type_name("FILES")
+      ->expected(1, -1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void add_argument(CLI::App& command, const std::string& name, std::string& value,
                   const std::string& help) {
   const std::string shown_default = value.empty() ? "" : " (default " + value + ")";

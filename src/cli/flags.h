@@ -39,6 +39,9 @@ void add_text(CLI::App& command, const std::string& flag, std::string& value,
 // May be given several times: `values` has them in their order.
 void add_texts(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
                const std::string& value_name, const std::string& help);
+// Takes all values up to the next flag, so only for verbs without arguments; may be given again.
+void add_files(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+               const std::string& help);
 // An argument without a flag, FILE in `heed eval bleu FILE`; at most one.
 void add_argument(CLI::App& command, const std::string& name, std::string& value,
                   const std::string& help);

@@ -1,6 +1,11 @@
 // heed quantize: a model in fewer bytes, and what that costs and gains.
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +25,7 @@
 namespace heed::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
@@ -27,24 +33,90 @@ constexpr const char* kHelp =
     "the\n"
     "bytes. f16: half of them, a plain folder that others read too. int4: a scale for each 32 "
     "inputs;\n"
-    "a seventh. Norms, biases and positions stay as they are; matrices that --keep-wide finds "
-    "become\n"
-    "f16 (their names are those of the report).\n"
+    "a seventh. Beside int8 and int4, norms, biases and positions stay f32, and matrices that\n"
+    "--keep-wide finds become f16 (their names are those of the report). With f16 every number is\n"
+    "rounded, those of norms and biases too.\n"
     "\n"
-    "--eval compares both models: for translation give two files, sources and references (BLEU); "
+    "--out is a new or an empty folder, or one whose config.json says that it holds what this "
+    "command\n"
+    "wrote; --force replaces any other model.\n"
+    "\n"
+    "--eval compares both models: for translation give the sources and their references (BLEU); "
     "for\n"
-    "a language model a text (perplexity); for a classifier lines of text, tab, label (accuracy).\n"
+    "a language model texts (perplexity); for a classifier lines of text, tab, label (accuracy).\n"
     "\n"
     "Examples:\n"
     "  heed quantize --model DIR --out DIR8\n"
     "  heed quantize --model DIR --out DIR4 --type int4 --keep-wide 'output|tokens'\n"
-    "  heed quantize --model DIR --out DIR8 --eval test.en --eval test.de";
+    "  heed quantize --model DIR --out DIR8 --eval test.en test.de";
 
 struct QuantizeFlags : CommonFlags {
   std::string model, out;
   QuantizeOptions options;
   std::vector<std::string> eval;
+  bool force = false;
 };
+
+// Whether config.json says that the folder holds what this command wrote. (Not of f16, which is a
+// folder like anybody's.)
+bool is_quantized(const fs::path& folder) {
+  std::ifstream file(folder / "config.json");
+  const Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object() || !config.contains("quantization")) return false;
+  const Json& entry = config["quantization"];
+  return entry.is_object() && entry.value("format", Json()) == "heed";
+}
+
+// Before anything that takes long: whether the folder may be written. What it does not say the
+// writing itself will.
+void check_out(const QuantizeFlags& flags) {
+  const fs::path out(flags.out);
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    throw Error(ErrorCode::invalid_argument, flags.out + ": " + why, hint);
+  };
+  std::error_code none;
+  if (fs::equivalent(flags.model, out, none)) {
+    refuse("the model's own folder", "write to another folder, so that nothing is lost");
+  }
+  if (!fs::exists(out, none)) {
+    fs::path parent = fs::absolute(out, none).lexically_normal();
+    while (!fs::exists(parent, none) && parent.has_relative_path()) parent = parent.parent_path();
+    if (!fs::is_directory(parent, none) || access(parent.c_str(), W_OK | X_OK) != 0) {
+      refuse("cannot be made in " + parent.string(), "choose a folder that can be written");
+    }
+    return;
+  }
+  if (!fs::is_directory(out, none)) refuse("is no folder", "give a new or an empty folder");
+  if (access(out.c_str(), W_OK | X_OK) != 0) {
+    refuse("cannot be written", "choose a folder that can be written");
+  }
+  if (!flags.force && !fs::is_empty(out, none) && !is_quantized(out)) {
+    refuse("is not empty, and nothing says that 'heed quantize' wrote it",
+           "give a new or an empty folder, or --force to replace the model in it");
+  }
+}
+
+// A tokenizer's file of the model that was there before is not this model's. (Weights that were
+// replaced are gone already.)
+void remove_stale_files(const QuantizeFlags& flags) {
+  const auto belongs_to_a_tokenizer = [](const std::string& name) {
+    constexpr std::string_view kNames[] = {
+        "vocab.txt",       "vocab.json",     "added_tokens.json",       "special_tokens_map.json",
+        "merges.txt",      "spiece.model",   "sentencepiece.bpe.model", "generation_config.json",
+        "tokenizer.model", "tokenizer.json", "tokenizer_config.json",   "chat_template.jinja",
+        "source.spm",      "target.spm"};
+    return std::ranges::find(kNames, name) != std::end(kNames);
+  };
+  std::vector<fs::path> stale;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(flags.out, none)) {
+    const std::string name = entry.path().filename().string();
+    if (belongs_to_a_tokenizer(name) && !fs::exists(fs::path(flags.model) / name, none)) {
+      stale.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : stale) fs::remove(path, none);
+}
 
 std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
@@ -68,31 +140,30 @@ struct Quality {
 class Evaluation {
  public:
   Evaluation(const Model& model, const QuantizeFlags& flags) : threads_(flags.threads) {
-    const size_t files = model.can_generate() && model.has_source() ? 2 : 1;
+    const bool translates = model.can_generate() && model.has_source();
     const bool classifies = model.head() == "classifier";
     if (!model.can_generate() && !classifies) {
       throw Error(ErrorCode::unsupported,
                   "--eval: the model is an " + model.family() + " with the head " + model.head(),
                   "it is for translation, language models and classifiers; quantize without it");
     }
-    if (flags.eval.size() != files) {
-      throw Error(ErrorCode::invalid_argument,
-                  "--eval: expected " + std::to_string(files) + (files == 1 ? " file" : " files") +
-                      ", found " + std::to_string(flags.eval.size()),
-                  files == 2 ? "sources and references: --eval test.en --eval test.de"
-                             : "one text: --eval test.txt");
+    metric_ = translates ? "BLEU" : classifies ? "accuracy" : "perplexity";
+    if (translates) {
+      read_pairs(flags.eval);
+    } else {
+      for (const std::string& path : flags.eval) classifies ? read_labels(path) : read_text(path);
     }
-    lines_ = lines_of(flags.eval[0]);
-    if (files == 2) references_ = lines_of(flags.eval[1]);
-    if (lines_.empty() || (files == 2 && lines_.size() != references_.size())) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          "--eval: " + flags.eval[0] + " has " + std::to_string(lines_.size()) + " lines" +
-              (files == 2 ? ", " + flags.eval[1] + " " + std::to_string(references_.size()) : ""),
-          files == 2 ? "both need the same number of lines, a pair each" : "give a text");
+    const auto is_blank = [](const std::string& text) {
+      return text.find_first_not_of(" \t\r\n") == std::string::npos;
+    };
+    if (std::ranges::all_of(texts_, is_blank)) refuse(flags.eval[0] + " has no text");
+    if (metric_ != "perplexity") return;
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      // The first token follows nothing, so it has no probability.
+      if (model.tokenizer().encode_ids(texts_[i]).size() < 2) {
+        refuse(flags.eval[i] + " has no token after another");
+      }
     }
-    if (classifies) split_labels(flags.eval[0]);
-    metric_ = files == 2 ? "BLEU" : classifies ? "accuracy" : "perplexity";
   }
 
   const std::string& metric() const { return metric_; }
@@ -108,17 +179,46 @@ class Evaluation {
   }
 
  private:
-  // "text<tab>label" to a text and a label.
-  void split_labels(const std::string& path) {
-    for (size_t i = 0; i < lines_.size(); ++i) {
-      const size_t tab = lines_[i].rfind('\t');
+  [[noreturn]] static void refuse(const std::string& why) {
+    throw Error(ErrorCode::invalid_argument, "--eval: " + why, "give a text to compare them on");
+  }
+
+  // Sources, and one or more translations of them.
+  void read_pairs(const std::vector<std::string>& files) {
+    if (files.size() < 2) {
+      throw Error(ErrorCode::invalid_argument, "--eval: expected 2 files, found 1",
+                  "sources and references: --eval test.en test.de");
+    }
+    texts_ = lines_of(files[0]);
+    for (size_t i = 1; i < files.size(); ++i) {
+      references_.push_back(lines_of(files[i]));
+      if (references_.back().size() == texts_.size()) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  "--eval: " + files[0] + " has " + std::to_string(texts_.size()) + " lines, " +
+                      files[i] + " " + std::to_string(references_.back().size()),
+                  "all need the same number of lines, a pair each");
+    }
+  }
+
+  void read_text(const std::string& path) {
+    std::string& text = texts_.emplace_back();
+    for (const std::string& line : lines_of(path)) text += (text.empty() ? "" : "\n") + line;
+  }
+
+  // Lines of "text<tab>label".
+  void read_labels(const std::string& path) {
+    references_.resize(1);
+    size_t number = 0;
+    for (const std::string& line : lines_of(path)) {
+      ++number;
+      const size_t tab = line.rfind('\t');
       if (tab == std::string::npos) {
         throw Error(ErrorCode::invalid_argument,
-                    path + ":" + std::to_string(i + 1) + ": there is no tab",
+                    path + ":" + std::to_string(number) + ": there is no tab",
                     "a line is the text, a tab, and the label's name");
       }
-      references_.push_back(lines_[i].substr(tab + 1));
-      lines_[i].resize(tab);
+      texts_.push_back(line.substr(0, tab));
+      references_[0].push_back(line.substr(tab + 1));
     }
   }
 
@@ -128,29 +228,32 @@ class Evaluation {
     if (!model.has_setting("length_penalty")) search.length_penalty = 0.6;
     Translator translator(model, {.threads = threads_});
     std::vector<std::string> hypotheses;
-    translator.translate(lines_, {.search = search}, [&](size_t, Translation&& translation) {
+    translator.translate(texts_, {.search = search}, [&](size_t, Translation&& translation) {
       hypotheses.push_back(std::move(translation.text));
     });
-    return {.value = bleu(hypotheses, as_references({references_})).score,
+    return {.value = bleu(hypotheses, as_references(references_)).score,
             .tokens = translator.engine().statistics().new_tokens};
   }
 
   Quality language(const Model& model) const {
-    std::string text;
-    for (const std::string& line : lines_) text += (text.empty() ? "" : "\n") + line;
-    const Scorer scorer(model, {.threads = threads_});
-    const std::vector<Scored> scored = scorer.score({{.text = text}});
-    return {.value = scored.front().perplexity(), .tokens = std::ssize(scored.front().ids)};
+    std::vector<TaskInput> inputs;
+    for (const std::string& text : texts_) inputs.push_back({.text = text});
+    double sum = 0;
+    int64_t tokens = 0;
+    for (const Scored& scored : Scorer(model, {.threads = threads_}).score(inputs)) {
+      sum += scored.log_probability, tokens += std::ssize(scored.ids);
+    }
+    return {.value = std::exp(-sum / static_cast<double>(tokens)), .tokens = tokens};
   }
 
   Quality labels(const Model& model) const {
     const Classifier classifier(model, {.threads = threads_});
     std::vector<TaskInput> inputs;
-    for (const std::string& line : lines_) inputs.push_back({.text = line});
+    for (const std::string& text : texts_) inputs.push_back({.text = text});
     const std::vector<Classified> found = classifier.classify(inputs);
     int64_t right = 0, tokens = 0;
     for (size_t i = 0; i < found.size(); ++i) {
-      right += found[i].name == references_[i] ? 1 : 0;
+      right += found[i].name == references_[0][i] ? 1 : 0;
       tokens += found[i].tokens;
     }
     return {.value = static_cast<double>(right) / static_cast<double>(found.size()),
@@ -159,7 +262,8 @@ class Evaluation {
 
   int threads_;
   std::string metric_;
-  std::vector<std::string> lines_, references_;
+  std::vector<std::string> texts_;
+  std::vector<std::vector<std::string>> references_;  // [files][texts]; of labels one "file"
 };
 
 struct Comparison {
@@ -227,22 +331,23 @@ void run_quantize(const QuantizeFlags& flags, Output& out) {
                   "heed quantize --model DIR --out DIR [--type int8]");
     }
   }
+  check_out(flags);
   ProgressLine progress;
-  std::optional<Comparison> eval;
   std::optional<Evaluation> evaluation;
-  if (!flags.eval.empty()) {
-    const Model model = Model::load(flags.model);
-    evaluation.emplace(model, flags);
-    progress.show("evaluating " + flags.model);
-    eval = Comparison{evaluation->metric(), evaluation->of(model), {}};
-  }
+  if (!flags.eval.empty()) evaluation.emplace(Model::load(flags.model), flags);
+  // What cannot be quantized is said before models are compared, which takes long.
   progress.show("quantizing");
   QuantizeOptions options = flags.options;
   options.threads = flags.threads;
   const QuantizeReport report = quantize_model(flags.model, flags.out, options);
+  remove_stale_files(flags);
+  std::optional<Comparison> eval;
   if (evaluation) {
-    progress.show("evaluating " + flags.out);
-    eval->after = evaluation->of(Model::load(flags.out));
+    const auto quality = [&](const std::string& folder) {
+      progress.show("evaluating " + folder);
+      return evaluation->of(Model::load(folder));
+    };
+    eval = Comparison{evaluation->metric(), quality(flags.model), quality(flags.out)};
   }
   progress.clear();
   out.write(flags.json ? to_json(report, flags, eval).dump(2) + "\n" : to_text(report, eval));
@@ -259,7 +364,8 @@ void add_quantize(Program& program) {
   add_text(quantize, "--type", flags->options.type, "TYPE", "int8, f16 or int4");
   add_text(quantize, "--keep-wide", flags->options.keep_wide, "REGEX",
            "matrices whose names it finds something in become f16");
-  add_texts(quantize, "--eval", flags->eval, "FILE", "compare the models' quality and speed on it");
+  add_switch(quantize, "--force", flags->force, "replace whatever model --out holds");
+  add_files(quantize, "--eval", flags->eval, "compare the models' quality and speed on them");
   add_common_flags(quantize, *flags);
   quantize.footer(kHelp);
   program.on_run(quantize, [flags](Output& out) { run_quantize(*flags, out); });

@@ -66,6 +66,18 @@ void check_range(std::span<const float> values, WeightType type, const std::stri
               "check how the model was trained");
 }
 
+// The first, the middle and the last ones: different kinds of layers.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 6;
+  const size_t count = std::min(kShown, names.size());
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = count < 2 ? 0 : i * (names.size() - 1) / (count - 1);
+    text += (i == 0 ? "" : ", ") + names[at];
+  }
+  return text + (count < names.size() ? " and others" : "");
+}
+
 }  // namespace
 
 const char* weight_type_name(WeightType type) {
@@ -112,16 +124,23 @@ Quantized quantize(const Network& from, const QuantizeRules& rules) {
   const Parameters& old = from.parameters();
   HEED_CHECK(!old.is_packed(), "quantize: the network is packed already");
   WeightTypes types;
-  bool any = false;
+  std::vector<std::string> names;
+  size_t wide = 0;
   for (const ParameterSpec& spec : old.specs()) {
     if (!can_be_packed(spec)) continue;
-    const bool wide = rules.keep_wide.matches(spec.name);
-    types[spec.name] = wide ? WeightType::f16 : rules.type;
-    any = any || !wide;
+    const bool is_wide = rules.keep_wide.matches(spec.name);
+    types[spec.name] = is_wide ? WeightType::f16 : rules.type;
+    names.push_back(spec.name);
+    wide += is_wide ? 1 : 0;
   }
-  if (!any) {
+  if (wide == names.size()) {
     throw Error(ErrorCode::invalid_argument, "there is nothing to quantize",
                 "every matrix is kept wide; choose a narrower expression");
+  }
+  if (wide == 0 && !rules.keep_wide.is_empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "no matrix is to be kept wide: the expression finds nothing in their names",
+                "there are " + some_of(names));
   }
   Parameters parameters(from.config(), types);
   std::vector<QuantizedLayer> layers;

@@ -30,6 +30,7 @@ class NameFilter {
  public:
   explicit NameFilter(const std::string& pattern);
   bool matches(const std::string& name) const;
+  bool is_empty() const { return !pattern_; }
 
  private:
   std::optional<std::regex> pattern_;
@@ -45,7 +46,7 @@ struct Quantized {
   std::vector<QuantizedLayer> layers;
 };
 // `from` must be of plain floats; those of type f32 are only packed. Throws invalid_argument when a
-// weight is not finite or keep_wide leaves nothing to quantize.
+// weight is not finite, keep_wide leaves nothing to quantize, or it is not empty and finds nothing.
 Quantized quantize(const Network& from, const QuantizeRules& rules);
 
 }  // namespace heed

@@ -190,6 +190,8 @@ TEST_F(QuantizeTest, RefusesWhatMakesNoSense) {
   expect_error(ErrorCode::invalid_argument, "no regular expression", [] { NameFilter("("); });
   expect_error(ErrorCode::invalid_argument, "nothing to quantize",
                [&] { quantized("gpt2", WeightType::int8, "."); });
+  expect_error(ErrorCode::invalid_argument, "finds nothing in their names",
+               [&] { quantized("gpt2", WeightType::int8, "outptu"); });
   expect_error(ErrorCode::invalid_argument, "the type is 'int3'",
                [] { weight_type_from_name("int3"); });
   expect_error(ErrorCode::invalid_argument, "the type is 'f32'",
