@@ -1,20 +1,23 @@
 // Generate: a text grows token by token, and each token could have been another.
-import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, say, slider, stream, visible } from "./heed.js";
+import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, renew, roving, say, slider, stream, visible } from "./heed.js";
+
+const mostNew = 200;
 
 export function makeGenerate(panel, models, shared) {
   const own = able(models, "complete").filter((m) => m.family === "decoder_only" && m.abilities.includes("tokenize"));
   panel.append(el("h2", {}, "Generate"), el("p", { class: "soft" }, "The model writes by drawing a token from these bars, again and again; the sliders shape what it draws from. Click a bar to write that token, or a token of the text to go another way from there."));
   if (!own.length) return void panel.append(nobody("continue a text", "heed serve --model models/shakespeare"));
 
-  const { select, label } = modelChoice(own, () => refresh());
+  const { select, label } = modelChoice(own, () => { fitLength(); refresh(); });
   const input = el("textarea", { id: "generate-input", "aria-label": "Text", placeholder: "Once upon a time", oninput: () => { shared.text = input.value; soon(); } });
   const temperature = slider("Temperature", { min: 0, max: 2, step: 0.05, value: 0.8, format: (v) => v.toFixed(2) }, () => { showNext(); askAgain(); });
   const topK = slider("Top k", { min: 0, max: 50, step: 1, value: 0, format: (v) => v || "all" }, () => showNext());
   const topP = slider("Top p", { min: 0.05, max: 1, step: 0.05, value: 1, format: (v) => v.toFixed(2) }, () => showNext());
-  const length = slider("New tokens", { min: 1, max: 200, step: 1, value: 40 });
+  const length = slider("New tokens", { min: 1, max: mostNew, step: 1, value: 40 });
   const go = el("button", { type: "button", id: "generate-go", onclick: () => run() }, "Generate");
   const stop = el("button", { type: "button", class: "quiet", disabled: true, onclick: () => halt() }, "Stop");
-  const tokens = el("div", { class: "output", id: "generate-tokens" });
+  const tokens = el("div", { class: "output", id: "generate-tokens", role: "group", "aria-label": "Tokens of the text; arrow keys move between them" });
+  roving(tokens, "button");
   const next = el("div", { id: "generate-next" });
   panel.append(el("div", { class: "columns" },
     el("div", { class: "stack" }, label, input,
@@ -24,8 +27,27 @@ export function makeGenerate(panel, models, shared) {
       el("div", { class: "card" }, el("h3", {}, "What comes next"), next),
       el("div", { class: "card" }, el("h3", {}, "Tokens"), tokens))));
 
+  const positions = () => own.find((model) => model.id === select.value).max_positions;
+  // At least half of what a model reads is for what is there already.
+  function fitLength() {
+    length.input.max = Math.max(1, Math.min(mostNew, Math.floor(positions() / 2)));
+    length.input.dispatchEvent(new Event("input"));
+  }
+
+  // The end of the text that leaves room for so many new tokens: of the rest a model has no memory.
+  async function fitting(text, count, signal) {
+    const { results: [{ ids, offsets }] } = await call("/v1/heed/tokenize", { model: select.value, input: text }, signal);
+    const surplus = ids.length + count - positions();
+    if (surplus <= 0) return text;
+    const parts = offsets.filter(([begin, end]) => end > begin); // but for what the template adds
+    const bytes = new Bytes(text);
+    // One more, for the first may be cut in another way without what was before it.
+    return bytes.slice(parts[Math.min(surplus + 1, parts.length - 1)][0], bytes.length);
+  }
+
   // Before what the candidates would stand, and at which temperature they were asked for.
   let candidates = [], before = "", askedAt = 1;
+  let wanted = "", questions = 0; // the text that was asked about last, whose answer may be on its way
 
   // What the sliders make of the model's own probabilities.
   function drawn(list) {
@@ -51,7 +73,7 @@ export function makeGenerate(panel, models, shared) {
   }
 
   function showNext() {
-    next.replaceChildren(candidates.length ? bars(drawn(candidates).slice(0, 12).map((c) => ({
+    renew(next, "button", candidates.length ? bars(drawn(candidates).slice(0, 12).map((c) => ({
       name: visible(c.text || c.piece), p: c.p, onclick: () => branch(c.text),
     }))) : el("p", { class: "soft" }, "Type something."));
   }
@@ -65,21 +87,23 @@ export function makeGenerate(panel, models, shared) {
   const soon = later(200, refresh);
 
   async function ask(text, signal) {
-    const t = temperature.value || 1;
+    const t = temperature.value || 1, question = ++questions;
+    wanted = text;
     const predicted = await call("/v1/heed/predict", { model: select.value, input: text || " ", top: 100, temperature: t }, signal);
+    if (question !== questions) return; // a newer one
     [candidates, before, askedAt] = [predicted.next, text, t];
     showNext();
   }
-  const askAgain = later(120, latest(async (signal) => { if (candidates.length) await ask(before, signal); }));
+  const askAgain = later(120, latest(async (signal) => { if (candidates.length) await ask(wanted, signal); }));
 
   function showTokens(text, offsets) {
     const bytes = new Bytes(text);
     let at = 0;
-    tokens.replaceChildren(...offsets.map(([begin, end]) => {
+    renew(tokens, "button", ...offsets.map(([begin, end], i) => {
       // White space between tokens belongs to the one after it.
       const shown = bytes.slice(Math.min(at, begin), end), start = begin;
       at = end;
-      return el("button", { type: "button", class: "token", "aria-pressed": "false", title: "Go another way from here",
+      return el("button", { type: "button", class: "token", tabindex: i ? -1 : 0, "aria-pressed": "false", title: "Go another way from here",
         onclick: (event) => goBack(bytes.slice(0, start), event.currentTarget) }, shown.replaceAll("\n", "⏎"));
     }).flatMap((button) => (button.textContent.endsWith("⏎") ? [button, el("br")] : button)));
   }
@@ -104,11 +128,11 @@ export function makeGenerate(panel, models, shared) {
     signal.addEventListener("abort", () => stopping.abort());
     halt = () => stopping.abort();
     say("Writing …");
-    const prompt = input.value || " ";
     const start = performance.now();
     let count = 0, asking = null;
     go.disabled = !(stop.disabled = false);
     try {
+      const prompt = await fitting(input.value || " ", length.value, stopping.signal);
       await stream("/v1/completions", { model: select.value, prompt, max_tokens: length.value, temperature: temperature.value, top_k: topK.value, top_p: topP.value }, (event) => {
         const text = event.choices[0]?.text ?? "";
         if (text) ++count;
@@ -128,6 +152,7 @@ export function makeGenerate(panel, models, shared) {
     refresh();
   });
 
+  fitLength();
   showNext();
   return () => {
     if (shared.text && shared.text !== input.value) input.value = shared.text;
