@@ -1,5 +1,5 @@
 // Fill: the words that are missing.
-import { able, bars, call, el, later, latest, modelChoice, nobody, say, visible } from "./heed.js";
+import { able, bars, call, el, later, latest, modelChoice, nobody, renew, say, visible } from "./heed.js";
 
 export function makeFill(panel, models) {
   const own = able(models, "fill");
@@ -23,7 +23,7 @@ export function makeFill(panel, models) {
       return say("There is no [MASK] in the text.");
     }
     const { results: [filled] } = await call("/v1/heed/fill", { model: select.value, input: input.value, top: 8 }, signal);
-    results.replaceChildren(...filled.masks.map((mask, m) => el("div", { class: "card" },
+    renew(results, "button", ...filled.masks.map((mask, m) => el("div", { class: "card" },
       el("h3", {}, filled.masks.length > 1 ? `Mask ${m + 1}` : "Candidates"),
       bars(mask.candidates.map((c) => ({ name: visible(c.text || c.piece), p: c.probability, onclick: () => put(m, c.text) }))))));
     say(`The likeliest: ${filled.text}`);

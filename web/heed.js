@@ -157,13 +157,15 @@ export function visible(text) {
 // A list of names with bars; those with an action are buttons.
 export function bars(rows) {
   const most = Math.max(...rows.map((row) => row.p), 1e-9);
-  return el("ol", { class: "bars" }, rows.map(({ name, p, onclick, value }) => {
+  const list = el("ol", { class: "bars" }, rows.map(({ name, p, onclick, value }) => {
     const fillBar = el("span", { class: "fill" });
     fillBar.style.width = `${(100 * p) / most}%`;
     const parts = [el("span", { class: "name", title: name }, name), el("span", { class: "track", "aria-hidden": "true" }, fillBar),
       el("span", { class: "value" }, value ?? percent(p))];
     return onclick ? el("li", {}, el("button", { type: "button", class: "row", onclick }, parts)) : el("li", {}, parts);
   }));
+  roving(list, "button");
+  return list;
 }
 
 export function slider(name, { min, max, step, value, format = String }, oninput) {
@@ -177,21 +179,33 @@ export function slider(name, { min, max, step, value, format = String }, oninput
   return { input, get value() { return Number(input.value); }, label: el("label", {}, el("span", {}, `${name} `, shown), input) };
 }
 
-// One stop for the Tab key, and arrows between its parts; those in a .row also up and down.
+// One stop for the Tab key, and arrows between its parts; where .grid is around rows of them, up and down go from row
+// to row. What is put into the container later has one element with tabindex 0, and -1 for the others.
 export function roving(container, selector, onMove) {
+  const parts = () => [...container.querySelectorAll(selector)];
+  const stopAt = (item) => parts().forEach((other) => other.setAttribute("tabindex", other === item ? "0" : "-1"));
+  if (parts().length) stopAt(parts()[0]);
+  container.addEventListener("focusin", (event) => parts().includes(event.target) && stopAt(event.target));
   container.addEventListener("keydown", (event) => {
-    const items = [...container.querySelectorAll(selector)], at = items.indexOf(event.target);
+    const items = parts(), at = items.indexOf(event.target);
     if (at < 0) return;
-    const row = event.target.closest(".row")?.querySelectorAll(selector).length ?? 1;
+    const row = (container.classList.contains("grid") && event.target.closest(".row")?.querySelectorAll(selector).length) || 1;
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row }[event.key];
     const next = event.key === "Home" ? items[0] : event.key === "End" ? items.at(-1) : items[at + step];
     if (!next) return;
     event.preventDefault();
-    items[at].setAttribute("tabindex", "-1");
-    next.setAttribute("tabindex", "0");
     next.focus();
     onMove?.(next);
   });
+}
+
+// Puts new children into a container; who stood on one of the old ones stands on the new one at its place.
+export function renew(container, selector, ...children) {
+  const at = [...container.querySelectorAll(selector)].indexOf(document.activeElement);
+  container.replaceChildren(...children);
+  if (at < 0) return;
+  const items = container.querySelectorAll(selector);
+  items[Math.min(at, items.length - 1)]?.focus({ preventScroll: true });
 }
 
 // An SVG to keep: with the colours that the page lends it.

@@ -79,7 +79,7 @@ async function begin() {
   // The first tab that has something to show.
   const fits = { translate: "translate", generate: "complete", fill: "fill", labels: "classify", parse: "parse" };
   const first = tabs.find((tab) => models.some((model) => model.abilities.includes(fits[tab.id])));
-  show(location.hash.slice(1) || (first ?? tabs.find((tab) => tab.id === (models.length ? "lens" : "train"))).id);
+  show(named(location.hash) ?? (first ?? tabs.find((tab) => tab.id === (models.length ? "lens" : "train"))).id);
 }
 
 document.getElementById("key").addEventListener("submit", (event) => {
@@ -101,5 +101,7 @@ function setTheme(value) {
   };
 }
 setTheme(localStorage.getItem("heed-theme"));
-addEventListener("hashchange", () => models.length && show(location.hash.slice(1)));
+// Other addresses within the page, such as that of the link to the content, are none of the tabs' business.
+const named = (hash) => tabs.find((tab) => `#${tab.id}` === hash)?.id;
+addEventListener("hashchange", () => tabs[0].panel && named(location.hash) && show(named(location.hash)));
 begin();
