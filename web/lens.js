@@ -27,7 +27,7 @@ export function makeLens(panel, models, shared) {
   const target = el("input", { id: "lens-target", placeholder: "leave empty: what the model writes itself" });
   const targetLabel = el("label", { class: "grow" }, "Target", target);
   const kinds = el("select", { "aria-label": "Which attention", id: "lens-kind", onchange: () => chooseKind() });
-  const grid = el("div", { class: "heads", role: "group", "aria-label": "Layers and heads; arrow keys move between them" });
+  const grid = el("div", { class: "heads grid", role: "group", "aria-label": "Layers and heads; arrow keys move between them" });
   const hint = el("span");
   const title = el("h3"), habit = el("p", { class: "soft small", id: "lens-habit" });
   const map = el("div", { class: "map" });
@@ -36,7 +36,7 @@ export function makeLens(panel, models, shared) {
   const saving = (type, what, work) => el("button", { type: "button", class: "quiet", "aria-label": `Download ${what} as ${type}`, title: `Download ${what} as ${type}`, onclick: work }, `↓ ${type}`);
   const results = el("div", { class: "columns lens", hidden: true },
     el("div", { class: "card" }, el("div", { class: "bar" }, el("h3", {}, "All heads"), el("span", { class: "grow" }), saving("SVG", "all heads", () => saveAll())),
-      kinds, el("p", { class: "soft small" }, "Each square is a head: its rows are the tokens that look, its columns what they look at. The darker, the more. ", hint), grid),
+      kinds, el("p", { class: "soft small" }, "Each square is a head: its rows are the tokens that look, its columns what they look at. The stronger the colour, the more. ", hint), grid),
     el("div", { class: "card" }, el("div", { class: "bar" }, title, el("span", { class: "grow" }), el("span", { class: "choice", role: "group", "aria-label": "Drawn as" }, forms),
       saving("SVG", "this head", () => save("svg")), saving("PNG", "this head", () => save("png"))), habit, map, looks));
   const positions = el("div", { class: "card" });
@@ -80,31 +80,43 @@ export function makeLens(panel, models, shared) {
 
   function chooseKind() {
     layers = view.layers.filter((layer) => layer.kind === kinds.value);
-    hint.textContent = kindHints[kinds.value];
+    const start = view.source.length && kinds.value !== "encoder" ? view.target[0]?.text : "";
+    hint.textContent = kindHints[kinds.value] + (start ? ` ${visible(start)}, the first, is what the decoder is given to start with: nothing is written yet.` : "");
     grid.style.setProperty("--heads", String(Math.max(...layers.map((layer) => layer.heads.length))));
     grid.replaceChildren(...layers.map((layer) => el("div", { class: "row" }, el("span", {}, `Layer ${layer.layer + 1}`),
       layer.heads.map((weights, head) => {
         const canvas = el("canvas", { "aria-hidden": "true" }), one = headOf(layer, head);
         const name = `Layer ${layer.layer + 1}, head ${head + 1}: ${habitOf(one)}`;
-        paint(canvas, weights);
+        canvas.weights = weights;
         const button = el("button", { type: "button", "aria-pressed": "false", tabindex: -1, "aria-label": name, title: name, onclick: () => chooseHead(one, button) }, canvas);
         return button;
       }))));
+    paintAll();
     // The same head as before, where there is one.
     const again = chosen && layers.findIndex((layer) => layer.layer === chosen.layer);
     const row = grid.children[again > 0 ? again : 0];
     (row.querySelectorAll("button")[chosen?.head ?? 0] ?? row.querySelector("button")).click();
   }
 
-  function paint(canvas, weights) {
-    canvas.width = weights[0].length;
-    canvas.height = weights.length;
+  const paintAll = () => grid.querySelectorAll("canvas").forEach(paint);
+
+  // A pixel for each weight; where there are fewer pixels than weights, the largest of those that share one: a line
+  // must not vanish because every second row is left out.
+  function paint(canvas) {
+    const { weights } = canvas, shown = Math.round((canvas.clientWidth || 40) * devicePixelRatio);
+    const width = Math.min(weights[0].length, shown), height = Math.min(weights.length, shown);
+    const most = new Float32Array(width * height);
+    weights.forEach((row, q) => row.forEach((weight, k) => {
+      const at = Math.floor((q * height) / weights.length) * width + Math.floor((k * width) / row.length);
+      most[at] = Math.max(most[at], weight);
+    }));
+    Object.assign(canvas, { width, height });
     const context = canvas.getContext("2d");
     context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
-    weights.forEach((row, q) => row.forEach((weight, k) => {
+    most.forEach((weight, i) => {
       context.globalAlpha = Math.sqrt(weight);
-      context.fillRect(k, q, 1, 1);
-    }));
+      context.fillRect(i % width, Math.floor(i / width), 1, 1);
+    });
   }
 
   function chooseHead(one, button) {
@@ -161,7 +173,11 @@ export function makeLens(panel, models, shared) {
   });
 
   addEventListener("heed-theme", () => view && chooseKind());
-  addEventListener("resize", () => view && !panel.hidden && show());
+  addEventListener("resize", () => {
+    if (!view || panel.hidden) return;
+    paintAll();
+    show();
+  });
   let isNew = true;
   return () => {
     const isChanged = shared.text && shared.text !== input.value;
