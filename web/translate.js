@@ -1,5 +1,5 @@
 // Translate: a text in, its translation out, with what belongs to what.
-import { able, Bytes, call, el, later, latest, modelChoice, nobody, say, stream } from "./heed.js";
+import { able, Bytes, call, el, later, latest, modelChoice, nobody, roving, say, stream } from "./heed.js";
 
 // Longer texts are several sentences, whose first draft would not be what comes of them.
 const draftLetters = 200;
@@ -83,35 +83,35 @@ export function makeTranslate(panel, models, shared) {
   }
 
   function showAlignments(q, answer) {
-    const sides = [new Bytes(q), new Bytes(answer.translatedText)];
-    const keys = ["source", "target"];
-    // Each side is cut where a span begins or ends.
-    const lines = keys.map((side, s) => {
-      const cuts = [...new Set([0, sides[s].length, ...answer.alignments.flatMap((a) => a[side])])].sort((a, b) => a - b);
-      return cuts.slice(0, -1).map((begin, i) => {
-        // White space belongs to a token, and to no word.
-        const [, before, word, after] = sides[s].slice(begin, cuts[i + 1]).match(/^(\s*)([^]*?)(\s*)$/);
-        return { begin, end: cuts[i + 1], before, after, element: el("span", {}, word) };
-      });
-    });
-    const within = (span, [begin, end]) => span.begin >= begin && span.end <= end;
-    lines.forEach((spans, s) => spans.forEach((span) => {
-      const light = (isOn) => {
-        const touching = answer.alignments.filter((a) => within(span, a[keys[s]]));
-        span.element.classList.toggle("lit", isOn && touching.length > 0);
-        for (const other of lines[1 - s]) {
-          const belongs = touching.some((a) => within(other, a[keys[1 - s]]));
-          other.element.classList.toggle("lit", isOn && belongs);
-        }
-      };
-      if (!span.element.textContent.trim()) return;
-      span.element.tabIndex = 0;
-      span.element.addEventListener("pointerenter", () => light(true));
-      span.element.addEventListener("pointerleave", () => light(false));
-      span.element.addEventListener("focus", () => light(true));
-      span.element.addEventListener("blur", () => light(false));
+    const keys = ["source", "target"], languages = [source.value, target.value];
+    // What is aligned is pieces of words; what lights up is words.
+    const lines = [q, answer.translatedText].map((text, s) => words(text, languages[s]));
+    const touches = (word, [begin, end]) => word.begin < end && word.end > begin;
+    lines.forEach((line, s) => line.filter((part) => part.isWord).forEach((part) => {
+      const spans = answer.alignments.filter((a) => touches(part, a[keys[s]])).map((a) => a[keys[1 - s]]);
+      part.others = lines[1 - s].filter((other) => other.isWord && spans.some((span) => touches(other, span)));
+      const names = part.others.map((other) => other.text).join(" ");
+      part.element = el("span", { tabindex: -1, role: "img", "aria-label": names ? `${part.text}: ${names}` : part.text }, part.text);
+      const light = (isOn) => () => [part, ...part.others].forEach((one) => one.element.classList.toggle("lit", isOn && part.others.length > 0));
+      for (const [event, isOn] of [["pointerenter", true], ["pointerleave", false], ["focus", true], ["blur", false]]) part.element.addEventListener(event, light(isOn));
     }));
-    aligned.replaceChildren(...lines.map((spans, s) => el("div", { class: "words", id: `words-${keys[s]}` }, spans.flatMap((span) => [span.before, span.element, span.after]))));
+    aligned.replaceChildren(...lines.map((line, s) => {
+      const box = el("div", { class: "words", id: `words-${keys[s]}`, role: "group", "aria-label": `Words of the ${s ? "translation" : "text"}; arrow keys move between them` }, line.map((part) => part.element ?? part.text));
+      roving(box, "span");
+      return box;
+    }));
+  }
+
+  // A text's words, and what stands between them, with their places in bytes.
+  function words(text, language) {
+    const parts = [];
+    let begin = 0;
+    for (const { segment } of new Intl.Segmenter(/^[a-z]{2,3}$/.test(language) ? language : undefined, { granularity: "word" }).segment(text)) {
+      const end = begin + new Bytes(segment).length;
+      parts.push({ text: segment, begin, end, isWord: Boolean(segment.trim()) });
+      begin = end;
+    }
+    return parts;
   }
 
   // The words that the other text does not have in that order: all that are in no longest common sequence.
