@@ -1,7 +1,7 @@
 // A line chart: curves over the steps of a training, with what they are where one points.
 import { el, svg } from "./heed.js";
 
-const width = 330, height = 180, left = 46, right = 12, top = 8, bottom = 26;
+const width = 330, height = 180, right = 12, top = 8, bottom = 26, letter = 6.7;
 
 // 1, 2 or 5 times a power of ten, so that about `count` of them make the span.
 function stepOf(span, count) {
@@ -38,16 +38,19 @@ export function lineChart(title, series) {
   low = low >= 0 ? Math.max(0, low - pad) : low - pad;
   high += pad;
   const from = Math.min(...xs), to = Math.max(...xs, from + 1);
+  const levels = ticks(low, high, 5), left = 12 + letter * Math.max(3, ...levels.map((value) => shortNumber(value).length));
   const x = (value) => left + ((value - from) / (to - from)) * (width - left - right);
   const y = (value) => top + (1 - (Math.min(value, high) - low) / (high - low)) * (height - top - bottom);
   const latest = shown.map((s) => `${s.name} ${shortNumber(s.points.at(-1)[1])}`).join(", ");
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}, at step ${to}: ${latest}` });
-  for (const value of ticks(low, high, 5)) {
+  for (const value of levels) {
     picture.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }),
       svg("text", { class: "label", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, shortNumber(value)));
   }
   for (const value of ticks(from, to, 4)) {
-    picture.append(svg("text", { class: "label", x: x(value), y: height - 8, "text-anchor": "middle" }, shortNumber(value)));
+    // As near to its place as the edges allow.
+    const text = shortNumber(value), half = (letter * text.length) / 2;
+    picture.append(svg("text", { class: "label", x: Math.max(half + 1, Math.min(x(value), width - half - 1)), y: height - 8, "text-anchor": "middle" }, text));
   }
   shown.forEach((s, i) => {
     picture.append(svg("path", { class: `curve series-${i}`, d: `M${s.points.map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L")}` }));

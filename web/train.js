@@ -1,5 +1,5 @@
 // Train: what a training says of itself, while it runs and afterwards; and the table of a sweep.
-import { bars, call, el, latest, say } from "./heed.js";
+import { bars, call, el, latest, renew, say } from "./heed.js";
 import { lineChart, shortNumber } from "./chart.js";
 
 const pollMs = 3000;
@@ -14,7 +14,8 @@ export function makeTrain(panel) {
   const body = el("div", { class: "stack", id: "train-body" });
   panel.append(el("div", { class: "stack" }, chooser, body));
 
-  let name = "", version = "", timer, chosenSample = null;
+  let name = "", version = "", timer, chosenSample = null, isTableOpen = false, tellState = () => {};
+  setInterval(() => panel.hidden || tellState(), 1000);
 
   const list = latest(async (signal) => {
     const runs = (await call("/v1/heed/runs", undefined, signal)).data;
@@ -42,7 +43,8 @@ export function makeTrain(panel) {
     const run = await call("/v1/heed/run", version ? { name, version } : { name }, signal);
     if (!run.unchanged) {
       version = run.version;
-      body.replaceChildren(...(run.kind === "sweep" ? sweep(run.table) : training(run)));
+      tellState = () => {};
+      renew(body, "input, summary, button", ...(run.kind === "sweep" ? sweep(run.table) : training(run)));
       body.dataset.finished = String(Boolean(run.is_finished));
     }
     // Asked again while somebody looks and more can come.
@@ -80,8 +82,11 @@ export function makeTrain(panel) {
   }
 
   function state(run, step, steps) {
-    const words = run.is_finished ? "Finished." : `Last sign of life ${ago(run.updated_at)}.`;
-    const line = el("p", { class: "soft", id: "train-state" }, words);
+    const line = el("p", { class: "soft", id: "train-state" }, "Finished.");
+    if (!run.is_finished) {
+      tellState = () => (line.textContent = `Last sign of life ${ago(run.updated_at)}.`);
+      tellState();
+    }
     if (!steps || run.is_finished) return line;
     return el("div", {}, line, el("progress", { max: steps, value: step, "aria-label": `Step ${step} of ${steps}` }));
   }
@@ -110,16 +115,21 @@ export function makeTrain(panel) {
   }
 
   function values(validated, keys) {
-    return el("details", { class: "card" }, el("summary", {}, "Validations as a table"), el("div", { class: "wide" }, el("table", {},
+    const details = el("details", { class: "card", open: isTableOpen, ontoggle: () => (isTableOpen = details.open) }, el("summary", {}, "Validations as a table"), el("div", { class: "wide" }, el("table", {},
       el("tr", {}, ["step", ...keys].map((key) => el("th", { scope: "col" }, key === "step" ? "Step" : title(key)))),
       validated.map((r) => el("tr", {}, [r.step.toLocaleString("en"), ...keys.map((key) => (Number.isFinite(r[key]) ? shortNumber(r[key]) : "–"))].map((v) => el("td", { class: "number" }, v)))))));
+    return details;
   }
 
   function sweep(table) {
     if (!table) return [el("p", { class: "soft" }, "The sweep's table cannot be read yet.")];
     const keys = [...new Set(table.rows.flatMap((row) => Object.keys(row.changes ?? {})))];
     const bests = Object.fromEntries(table.columns.map((c) => [c, best(table.rows.map((row) => row.validation?.[c]), c)]));
-    const known = (row) => [...select.options].find((option) => row.folder.endsWith(`/${option.value}`) || option.value.endsWith(`/${row.folder.split("/").at(-1)}`))?.value;
+    // A row's training is in a folder of the sweep's own; others may have rows of that name too.
+    const known = (row) => {
+      const wanted = `${name === "." ? "" : `${name}/`}${row.folder.split("/").at(-1)}`;
+      return [...select.options].find((option) => option.value === wanted)?.value;
+    };
     const cells = (row) => [
       known(row) ? el("button", { type: "button", class: "link", onclick: () => open(known(row)) }, row.name) : row.name,
       ...keys.map((key) => row.changes?.[key] ?? ""), row.parameters ? shortNumber(row.parameters) : "", row.steps?.toLocaleString("en") ?? "",
