@@ -2,6 +2,7 @@
 import { call, el, latest, modelChoice, nobody, say, svg } from "./heed.js";
 
 const boxWidth = 240, boxHeight = 62, gap = 22;
+const besideWidth = 480; // of the page's, from which on encoder and decoder stand side by side
 
 export function makeModel(panel, models) {
   panel.append(el("h2", {}, "Model"), el("p", { class: "soft" }, "Its blocks from the bottom up, the shapes of what they multiply with, how many numbers each has learnt, and what it costs to run."));
@@ -14,13 +15,21 @@ export function makeModel(panel, models) {
   panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label), facts,
     el("div", { class: "columns" }, drawing, el("div", { class: "stack" }, memory, settings))));
 
+  let shown, isStacked;
+  const sketch = () => {
+    isStacked = innerWidth < besideWidth;
+    drawing.replaceChildren(el("h3", {}, "Architecture"), draw(shown, isStacked), el("p", { class: "soft small" }, "Parameters are those of all layers of a stack together."));
+  };
+  addEventListener("resize", () => shown && isStacked !== innerWidth < besideWidth && sketch());
+
   const run = latest(async (signal) => {
     const info = await call(`/v1/heed/models/${select.value}`, undefined, signal);
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     facts.replaceChildren(fact("Kind", info.model_type), fact("Family", info.family.replace("_", "-")), fact("Head", info.head.replaceAll("_", " ")),
       fact("Parameters", short(info.parameters)), fact(`Weights, ${info.weight_type}`, bytes(info.weight_bytes)), fact("Vocabulary", info.vocabulary.toLocaleString("en")),
       fact("Per token", `${short(info.flops_per_token)} FLOP`));
-    drawing.replaceChildren(el("h3", {}, "Architecture"), draw(info), el("p", { class: "soft small" }, "Parameters are those of all layers of a stack together."));
+    shown = info;
+    sketch();
     memory.replaceChildren(el("h3", {}, "Working memory beside the weights"), el("table", {}, el("tr", {}, ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t))),
       info.memory.map((m) => el("tr", {}, [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v)))))),
       cached(info) ? el("p", { class: "soft small" }, `While it writes, keys and values of every token are kept: ${bytes(cached(info))} a token.`) : null);
@@ -51,7 +60,8 @@ function learnt(info, ...beginnings) {
   return info.weights.filter((w) => is(w.name)).reduce((sum, w) => sum + w.shape[0] * w.shape[1], 0);
 }
 
-function draw(info) {
+// Stacked, the decoder stands above the encoder: on a phone there is no room beside it.
+function draw(info, isStacked) {
   const s = info.settings;
   const heads = (n, kv) => `${n} heads${kv && kv !== n ? `, ${kv} for keys` : ""} × ${s.head_dim || Math.round(s.width / n)}`;
   const layers = (stack, part) => learnt(info, new RegExp(`^${stack}\\.\\d+\\.${part}\\.`));
@@ -73,8 +83,9 @@ function draw(info) {
   towers.at(-1).end = { name: `Head: ${info.head.replaceAll("_", " ")}`, shape: info.labels ? `${s.width} → ${info.labels.length} labels` : `${s.width} → ${info.vocabulary}`, count: learnt(info, "head.", "output.", "pooler", "next_sentence"), isShared: ["language_model", "masked_lm"].includes(info.head) && !learnt(info, "output.weight") };
 
   const step = boxHeight + gap;
-  const tallest = Math.max(...towers.map((t) => t.block.length)) + 2;
-  const height = (tallest + 0.6) * step + 20, total = towers.length * (boxWidth + 60);
+  const heights = towers.map((tower) => (tower.block.length + (tower.end || !isStacked ? 2.6 : 1.6)) * step + 20);
+  const height = isStacked ? heights.reduce((sum, h) => sum + h, 0) : Math.max(...heights);
+  const total = (isStacked ? 1 : towers.length) * (boxWidth + 60);
   const picture = svg("svg", { viewBox: `0 0 ${total} ${height}`, width: total, role: "img", "aria-label": `Architecture: ${towers.map((t) => `${t.title} of ${t.block.map((b) => b.name).join(", ")}`).join("; ")}` });
   picture.style.maxWidth = `${1.15 * total}px`;
   picture.style.minWidth = `${0.8 * total}px`; // smaller, nobody could read it
@@ -84,8 +95,8 @@ function draw(info) {
     svg("text", { class: "shape count", x: x + boxWidth / 2, y: y + 53 }, counted(part))));
   const up = (x, from, to) => picture.append(svg("path", { class: "arrow", d: `M${x} ${from}V${to}m-4 5l4 -5l4 5` }));
   towers.forEach((tower, t) => {
-    const x = 30 + t * (boxWidth + 60), middle = x + boxWidth / 2;
-    let y = height - boxHeight - 6;
+    const x = 30 + (isStacked ? 0 : t * (boxWidth + 60)), middle = x + boxWidth / 2;
+    let y = height - boxHeight - 6 - (isStacked && t ? heights[0] : 0);
     box(x, y, tower.start);
     const bottom = y - gap - 8;
     picture.append(svg("g", { class: "block frame" }, svg("rect", { x: x - 14, y: bottom - tower.block.length * step - 12, width: boxWidth + 28, height: tower.block.length * step + 18, rx: 12 })));
@@ -96,7 +107,7 @@ function draw(info) {
       tower.top = y;
       if (part.name === "Cross-attention") {
         const from = towers[t - 1];
-        picture.append(svg("path", { class: "arrow", d: `M${from.middle} ${from.top - 30}V${from.top - 46}H${x - 30}V${y + boxHeight / 2}H${x - 2}m-5 -4l5 4l-5 4` }));
+        picture.append(svg("path", { class: "arrow", d: `M${from.middle} ${from.top - 30}V${from.top - 46}H${x - (isStacked ? 24 : 30)}V${y + boxHeight / 2}H${x - 2}m-5 -4l5 4l-5 4` }));
       }
     });
     tower.middle = middle;
