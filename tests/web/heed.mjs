@@ -18,7 +18,11 @@ function writeRuns(folder) {
   mkdirSync(join(folder, "runs/live"), { recursive: true });
   writeFileSync(join(folder, "runs/live/log.jsonl"), lines.map((line) => JSON.stringify(line) + "\n").join(""));
   const row = (name, heads, bleu) => ({ name, folder: `runs/table3/${name}`, status: "finished", changes: { "model.heads": heads }, parameters: 2_605_056, steps: 300, seconds: 60, tokens: 600_000, validation: { bleu } });
-  mkdirSync(join(folder, "runs/table3"));
+  // Another sweep, later, has a row of that name too; the trainings of both are there.
+  for (const sweep of ["table3", "table4"]) {
+    mkdirSync(join(folder, `runs/${sweep}/four`), { recursive: true });
+    writeFileSync(join(folder, `runs/${sweep}/four/log.jsonl`), `${JSON.stringify({ kind: "train", step: 1, loss: 4 })}\n`);
+  }
   writeFileSync(join(folder, "runs/table3/table.json"), JSON.stringify({ recipe: "recipes/multi30k-en-de.toml", out: "runs/table3", columns: ["bleu"], rows: [row("one", "1", 20.5), row("four", "4", 24.25)] }));
 }
 

@@ -71,6 +71,24 @@ test("Translate: candidates, and words that light up together", async () => {
   await shoot("translate");
 });
 
+// A word is what lights up, not the pieces that it is made of, and says so to who cannot see it.
+test("Translate: words by keyboard", async () => {
+  await page.fill("#translate-input", "the dogs sat.");
+  await page.waitForFunction(() => document.getElementById("words-source")?.textContent === "the dogs sat.");
+  const words = page.locator("#words-source span");
+  assert.deepEqual(await words.allTextContents(), ["the", "dogs", "sat", "."]);
+  assert.equal(await page.locator("#words-source [tabindex='0']").count(), 1);
+  await page.focus("#words-source [tabindex='0']");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "dogs");
+  assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /^dogs(: \S.*)?$/);
+  const labels = await page.locator("#panel-translate .words span").evaluateAll((list) => list.map((e) => e.getAttribute("aria-label")));
+  assert.ok(labels.some((label) => /^\S+: \S/.test(label)), labels.join("; "));
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.closest("#words-source")), null);
+  await page.fill("#translate-input", "the cat sat on the mat");
+});
+
 test("Translate: a term is used, and shown to be", async () => {
   await page.click("#panel-translate summary");
   await page.fill("#translate-terms", "cat = new york\nhorse = fast");
@@ -114,6 +132,28 @@ test("Lens: heads and tokens by keyboard, and lines instead of a map", async () 
   assert.ok(await page.locator("#lens-lines g.gone").count() > 0);
   assert.match(await page.textContent("#lens-looks"), /looks at/);
   await shoot("lens-lines");
+});
+
+// However small a head is drawn, nothing that stands out gets lost.
+test("Lens: heads of long texts", async () => {
+  await page.click("#panel-lens button:text-is('Map')");
+  await page.selectOption("#panel-lens select", "mlm");
+  await page.fill("#lens-input", "the cat sat on the mat ".repeat(10));
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll("#lens-map g").length > 20);
+  const heads = await page.locator("#panel-lens .heads canvas").evaluateAll((list) => list.map((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return { pixels: canvas.width, shown: canvas.clientWidth * devicePixelRatio, strongest: Math.max(...data.filter((_, i) => i % 4 === 3)), weight: Math.max(...canvas.weights.flat()) };
+  }));
+  for (const { pixels, shown, strongest, weight } of heads) {
+    assert.ok(pixels <= Math.ceil(shown), `${pixels} on ${shown}`);
+    assert.ok(Math.abs(strongest / 255 - Math.sqrt(weight)) < 0.02, `${strongest} for ${weight}`);
+  }
+  assert.doesNotMatch(await page.textContent("#panel-lens"), /darker/);
+  await page.selectOption("#panel-lens select", "en-de");
+  await page.waitForSelector("#lens-kind option[value=cross]", { state: "attached" });
+  await page.selectOption("#lens-kind", "cross");
+  assert.match(await page.textContent("#panel-lens"), /is what the decoder is given to start with/);
 });
 
 // What is saved can be opened: an SVG with a cell for each weight, a PNG with pixels.
@@ -183,6 +223,36 @@ test("Generate: bars, sliders, a text that grows, another way", async () => {
   await shoot("generate");
 });
 
+// A model that reads few tokens goes on from the end of a text that is longer.
+test("Generate: on and on, beyond what the model reads", async () => {
+  const { data } = await (await fetch(`${server.url}v1/models`)).json();
+  const most = data.find((model) => model.id === "gpt").max_positions;
+  const length = page.locator("#panel-generate input[type=range]").nth(3);
+  assert.ok(Number(await length.getAttribute("max")) <= most / 2);
+  await length.fill("8");
+  await page.fill("#generate-input", "the cat sat on the mat ".repeat(Math.ceil(most / 6)));
+  for (let i = 0; i < 3; ++i) {
+    const before = (await page.inputValue("#generate-input")).length;
+    await page.click("#generate-go");
+    await page.waitForFunction(() => /^\d+ tokens in/.test(document.getElementById("status").textContent));
+    assert.ok((await page.inputValue("#generate-input")).length > before);
+    assert.equal(await page.locator("#status.bad").count(), 0);
+    await page.evaluate(() => (document.getElementById("status").textContent = ""));
+  }
+});
+
+test("Generate: bars and tokens by keyboard", async () => {
+  await page.fill("#generate-input", "the cat sat");
+  await page.waitForFunction(() => document.getElementById("generate-tokens").textContent === "the cat sat");
+  for (const part of ["#generate-next", "#generate-tokens"]) {
+    assert.equal(await page.locator(`${part} button[tabindex='0']`).count(), 1, part);
+    await page.focus(`${part} button[tabindex='0']`);
+    await page.keyboard.press("ArrowDown");
+    assert.equal(await page.evaluate((id) => [...document.querySelectorAll(`${id} button`)].indexOf(document.activeElement), part), 1, part);
+    assert.equal(await page.locator(`${part} button[tabindex='0']`).count(), 1, part);
+  }
+});
+
 test("Fill: candidates, and one that is put in", async () => {
   await open("fill");
   await page.fill("#fill-input", "the [MASK] sat");
@@ -226,10 +296,27 @@ test("Train: curves that grow with the training, samples, and a sweep's table", 
   appendFileSync(join(server.folder, "runs/live/log.jsonl"), `${JSON.stringify({ kind: "train", step: 210, loss: 1.1, seconds: 210, tokens_per_second: 9000 })}\n`);
   await page.waitForFunction(() => document.getElementById("train-facts").textContent.includes("210 of 300"));
   assert.match(await page.textContent("#train-samples"), /step 50/); // what was chosen stays
+  // An open table stays open, and time goes by.
+  await page.click("#panel-train summary");
+  const state = await page.textContent("#train-state");
+  await page.waitForFunction((before) => document.getElementById("train-state").textContent !== before, state);
+  appendFileSync(join(server.folder, "runs/live/log.jsonl"), `${JSON.stringify({ kind: "train", step: 220, loss: 1.1, seconds: 220, tokens_per_second: 9000 })}\n`);
+  await page.waitForFunction(() => document.getElementById("train-facts").textContent.includes("220 of 300"));
+  assert.equal(await page.locator("#panel-train details[open]").count(), 1);
+  // No label of a chart is cut off.
+  const clipped = await page.locator("#train-charts svg").evaluateAll((list) => list.flatMap((picture) => [...picture.querySelectorAll("text")].filter((text) => {
+    const a = text.getBoundingClientRect(), b = picture.getBoundingClientRect();
+    return a.left < b.left - 0.5 || a.right > b.right + 0.5;
+  }).map((text) => text.textContent)));
+  assert.deepEqual(clipped, []);
   await page.selectOption("#train-run", "table3");
   await page.waitForSelector("#train-sweep");
   assert.equal(await page.textContent("#train-sweep b"), "24.25");
   await shoot("train-sweep");
+  // A row leads to its own training, and one that is not there to none.
+  assert.deepEqual(await page.locator("#train-sweep button").allTextContents(), ["four"]);
+  await page.click("#train-sweep button");
+  await page.waitForFunction(() => document.getElementById("train-run").value === "table3/four");
 });
 
 test("Model: the architecture of each", async () => {
@@ -303,6 +390,26 @@ test("a key, where the server wants one; and a server that has gone", async () =
   await other.close();
 });
 
+test("the way past the tabs", async () => {
+  await open("fill");
+  await page.focus(".skip");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement.id === "panels");
+  assert.equal(await page.getAttribute("#tab-fill", "aria-selected"), "true");
+});
+
+// Where somebody looks at the top of a long page, too.
+test("what goes on, and goes wrong, is in sight", async () => {
+  await open("lens");
+  await page.waitForSelector("#lens-map g");
+  await page.evaluate(() => {
+    document.getElementById("status").textContent = "Something.";
+    scrollTo(0, 0);
+  });
+  const { bottom, height, page: long } = await page.evaluate(() => ({ bottom: document.getElementById("status").getBoundingClientRect().bottom, height: innerHeight, page: document.documentElement.scrollHeight }));
+  assert.ok(long > height && bottom <= height, `${bottom} of ${height}`);
+});
+
 test("keyboard, dark mode and a phone's width", async () => {
   await page.focus("#tab-model");
   await page.keyboard.press("ArrowRight"); // round to the first
@@ -315,6 +422,9 @@ test("keyboard, dark mode and a phone's width", async () => {
     await open(tab);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 380, `${tab} is ${width} wide`);
+    if (tab === "model") { // all of it, without scrolling to the side
+      await page.waitForFunction(() => document.querySelector("#panel-model .drawing svg")?.getBoundingClientRect().right < 380);
+    }
     await shoot(`phone-${tab}`);
   }
 });
