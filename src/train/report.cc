@@ -27,12 +27,33 @@ struct Range {
 
 // 1, 2 or 5 times a power of ten, about `parts` of them in the range.
 double tick_step(const Range& range, int parts) {
-  const double raw = std::max(range.high - range.low, 1e-12) / parts;
+  const double raw = (range.high - range.low) / parts;
   const double power = std::pow(10, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (factor * power >= raw) return factor * power;
   }
   return 10 * power;
+}
+
+// Makes room around values that are all the same, or nearly: whatever their size, a step from one
+// tick to the next must change the number.
+void widen(Range& range) {
+  constexpr double kLeastShare = 1e-9;
+  const double size = std::max(std::abs(range.low), std::abs(range.high));
+  if (range.high - range.low > kLeastShare * size) return;
+  const double room = size > 0 ? size / 4 : 0.5;
+  range.low -= room, range.high += room;
+}
+
+// The multiples of a round number in the range. Counted, since a sum of steps may never arrive.
+std::vector<double> ticks(const Range& range, int parts) {
+  constexpr int kMostTicks = 20;
+  const double step = tick_step(range, parts), first = std::ceil(range.low / step);
+  std::vector<double> list;
+  for (int i = 0; i < kMostTicks && (first + i) * step <= range.high; ++i) {
+    list.push_back((first + i) * step + 0.0);  // and never -0
+  }
+  return list;
 }
 
 Curve curve_of(const std::vector<LogRecord>& history, const char* kind, const std::string& key,
@@ -97,7 +118,7 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
     }
   }
   if (!(x.low <= x.high)) return {};
-  if (y.low == y.high) y.low -= 0.5, y.high += 0.5;
+  widen(y);
   const auto across = [&](double v) { return kLeft + x.place(v) * (kWidth - kLeft - kRight); };
   const auto down = [&](double v) {
     return kHeight - kBottom - y.place(v) * (kHeight - kTop - kBottom);
@@ -107,15 +128,12 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
       "font-size=\"11\" fill=\"currentColor\"><text x=\"60\" y=\"16\" "
       "font-size=\"13\" font-weight=\"600\">" +
       escape_html(title) + "</text>";
-  for (double v = std::ceil(y.low / tick_step(y, 5)) * tick_step(y, 5); v <= y.high;
-       v += tick_step(y, 5)) {
+  for (const double v : ticks(y, 5)) {
     svg += "<line x1=\"60\" x2=\"628\" y1=\"" + number(down(v)) + "\" y2=\"" + number(down(v)) +
            "\" stroke=\"currentColor\" opacity=\".12\"/><text x=\"54\" y=\"" + number(down(v) + 4) +
-           "\" text-anchor=\"end\">" + number(std::abs(v) < tick_step(y, 5) / 1e6 ? 0 : v) +
-           "</text>";
+           "\" text-anchor=\"end\">" + number(v) + "</text>";
   }
-  for (double v = std::ceil(x.low / tick_step(x, 6)) * tick_step(x, 6); v <= x.high;
-       v += tick_step(x, 6)) {
+  for (const double v : x.low < x.high ? ticks(x, 6) : std::vector{x.low}) {
     svg += "<text x=\"" + number(across(v)) + "\" y=\"248\" text-anchor=\"middle\">" +
            std::to_string(static_cast<int64_t>(v)) + "</text>";
   }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace heed {
 namespace {
 
@@ -51,6 +53,24 @@ TEST(Report, DrawsPointsWhereTheyBelong) {
   EXPECT_EQ(curves_svg("nothing", {{"a", {}}}), "");
   EXPECT_THAT(curves_svg("one", {{"a", {{5, 2}}}}), HasSubstr("<circle"));
   EXPECT_THAT(curves_svg("flat", {{"a", {{0, 2}, {1, 2}}}}), Not(HasSubstr("nan")));
+}
+
+// A diverged training has such losses: a tick may be less than the number's last bit.
+TEST(Report, DrawsFewTicksForAnyNumbers) {
+  const auto ticks = [](double a, double b) {
+    const std::string svg = curves_svg("loss", {{"a", {{1, a}, {2, b}}}});
+    size_t count = 0;
+    for (size_t at = 0; (at = svg.find("<line", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  for (const double size : {1e-300, 1e-9, 1.0, 1e17, 1e30, 1e300}) {
+    for (const double other : {size, std::nextafter(size, 0), size * (1 + 1e-12), 2 * size, 0.0}) {
+      EXPECT_GE(ticks(size, other), 2u) << size << " " << other;
+      EXPECT_LE(ticks(size, other), 20u) << size << " " << other;
+      EXPECT_LE(ticks(-size, other), 20u) << size << " " << other;
+    }
+  }
+  EXPECT_LE(ticks(-1e308, 1e308), 20u);
 }
 
 }  // namespace
