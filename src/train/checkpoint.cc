@@ -46,6 +46,12 @@ void describe_state(State& s, Visitor&& visit) {
   visit("settings", s.settings);
 }
 
+// Fields that older checkpoints do not have; these then are as they begin.
+template <class State, class Visitor>
+void describe_newer_state(State& s, Visitor&& visit) {
+  visit("scheduled", s.scheduled);
+}
+
 bool read_state_value(const Json& json, double& field) {
   if (!json.is_number()) return false;
   field = json.get<double>();
@@ -74,6 +80,13 @@ Json state_value_json(const std::optional<double>& value) { return value ? Json(
 template <class T>
 Json state_value_json(const T& value) {
   return value;
+}
+
+// An OUT that was taken away is never made again: what it held is gone, which has to be said.
+void require_folder(const std::string& out) {
+  if (fs::is_directory(out)) return;
+  throw Error(ErrorCode::invalid_argument, out + ": the folder was removed during training",
+              "run the same again to begin anew; no checkpoint is left in it");
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
@@ -144,8 +157,9 @@ void sync_folder(const std::string& folder) {
 
 std::string to_json(const TrainingState& state) {
   Json json = {{"version", kStateVersion}};
-  describe_state(state,
-                 [&](const char* key, const auto& field) { json[key] = state_value_json(field); });
+  const auto add = [&](const char* key, const auto& field) { json[key] = state_value_json(field); };
+  describe_state(state, add);
+  describe_newer_state(state, add);
   return json.dump(2) + "\n";
 }
 
@@ -163,6 +177,12 @@ TrainingState state_from_json(const std::string& text, const std::string& where)
     const auto found = json.find(key);
     if (found == json.end() || !read_state_value(*found, field)) {
       throw corrupt(std::string(key) + " is missing or of another kind");
+    }
+  });
+  describe_newer_state(state, [&](const char* key, auto& field) {
+    const auto found = json.find(key);
+    if (found != json.end() && !read_state_value(*found, field)) {
+      throw corrupt(std::string(key) + " is of another kind");
     }
   });
   return state;
@@ -187,9 +207,11 @@ std::vector<Checkpoint> Checkpoints::list() const {
 std::string Checkpoints::begin(const Network& network, int64_t step,
                                const std::function<void(const std::string&)>& save_beside_model) {
   const std::string partial = path(step, ".partial");
+  require_folder(fs::path(folder_).parent_path());
   std::error_code failed;
   fs::remove_all(partial, failed);
-  if (!failed) fs::create_directories(partial, failed);
+  if (!failed) fs::create_directory(folder_, failed);
+  if (!failed) fs::create_directory(partial, failed);
   if (failed) fail(partial, failed.message());
   network.save(partial);
   if (save_beside_model) save_beside_model(partial);
@@ -197,6 +219,7 @@ std::string Checkpoints::begin(const Network& network, int64_t step,
 }
 
 void Checkpoints::commit(Network& network, Optimizer& optimizer, const TrainingState& state) {
+  require_folder(fs::path(folder_).parent_path());
   const std::string partial = path(state.step, ".partial"), final = path(state.step);
   const Parameters& p = network.parameters();
   std::vector<TensorView> views;
@@ -250,9 +273,12 @@ std::vector<Checkpoint> Checkpoints::best(std::vector<Checkpoint> list, size_t c
 void Checkpoints::prune(const Keep& keep) const {
   const std::vector<Checkpoint> all = list();
   std::set<int64_t> kept;
-  for (size_t i = all.size() - std::min(all.size(), static_cast<size_t>(keep.last)); i < all.size();
-       ++i) {
+  if (!all.empty()) kept.insert(all.back().state.step);
+  int last = 0;
+  for (size_t i = all.size(); i-- > 0 && last < keep.last;) {
+    if (!all[i].state.scheduled) continue;
     kept.insert(all[i].state.step);
+    ++last;
   }
   for (const Checkpoint& c : best(all, static_cast<size_t>(keep.best), keep.lower_is_better)) {
     kept.insert(c.state.step);

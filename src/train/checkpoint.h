@@ -2,9 +2,8 @@
 //
 //   OUT/checkpoints/step-1000/
 //     config.json, model.safetensors, tokenizer files   a model folder like any other
-//     training.safetensors                              weights and the optimizer's slots, as
-//     trained state.json                                        step, place in the corpus, best
-//     metric, …
+//     training.safetensors                weights and the optimizer's slots, as trained
+//     state.json                          step, place in the corpus, best metric, …
 //
 // A checkpoint is written as step-1000.partial, flushed to the disk, and renamed. A killed process
 // leaves at most a .partial, which the next writer of that step replaces; a full disk throws, and
@@ -40,6 +39,9 @@ struct TrainingState {
   int64_t best_step = 0;
   int64_t without_better = 0;
   std::string settings{};  // JSON: the resolved recipe, to tell what has changed
+  // False where a stop made it, at a step that has no checkpoint otherwise: a place to go on from,
+  // which must not make a difference to what a training that was never stopped would keep.
+  bool scheduled = true;
 
   bool operator==(const TrainingState&) const = default;
 };
@@ -55,7 +57,7 @@ struct Checkpoint {
 
 class Checkpoints {
  public:
-  // `folder` is OUT/checkpoints; it is made when the first one is written.
+  // `folder` is OUT/checkpoints; it is made when the first one is written, in an OUT that is there.
   explicit Checkpoints(std::string folder) : folder_(std::move(folder)) {}
 
   // Complete ones by step, the newest last. Throws corrupt_file when one cannot be read.
@@ -79,7 +81,7 @@ class Checkpoints {
     int last = 1, best = 0;
     bool lower_is_better = true;
   };
-  // Removes all others.
+  // Removes all others. One that is not scheduled counts for nothing, and stays only as the newest.
   void prune(const Keep& keep) const;
   static std::vector<Checkpoint> best(std::vector<Checkpoint> list, size_t count,
                                       bool lower_is_better);

@@ -17,9 +17,10 @@ class CheckpointTest : public FolderTest {
   CheckpointTest() : network_(toy_config(Family::decoder_only), 3) { network_.add_gradients(); }
 
   void save(Checkpoints& checkpoints, Optimizer& optimizer, int64_t step,
-            std::optional<double> metric = {}) {
+            std::optional<double> metric = {}, bool scheduled = true) {
     checkpoints.begin(network_, step, {});
-    checkpoints.commit(network_, optimizer, {.step = step, .metric = metric});
+    checkpoints.commit(network_, optimizer,
+                       {.step = step, .metric = metric, .scheduled = scheduled});
   }
   std::vector<int64_t> steps(const Checkpoints& checkpoints) const {
     std::vector<int64_t> list;
@@ -43,8 +44,15 @@ TEST(TrainingState, GivesBackEveryBit) {
                             .best_metric = {},
                             .best_step = 5,
                             .without_better = 2,
-                            .settings = "{\"a\": \"\\u00e4\"}"};
+                            .settings = "{\"a\": \"\\u00e4\"}",
+                            .scheduled = false};
   EXPECT_EQ(state_from_json(to_json(state), "state.json"), state);
+  // Older checkpoints do not say whether they were scheduled.
+  std::string older = to_json(TrainingState{.step = 3});
+  const std::string line = ",\n  \"scheduled\": true";
+  ASSERT_NE(older.find(line), std::string::npos) << older;
+  older.erase(older.find(line), line.size());
+  EXPECT_EQ(state_from_json(older, "state.json"), TrainingState{.step = 3});
 }
 
 TEST(TrainingState, RefusesWhatItDoesNotKnow) {
@@ -111,6 +119,30 @@ TEST_F(CheckpointTest, KeepsTheLastAndTheBest) {
   EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{20, 40, 50, 60}));
   checkpoints.prune({.last = 1, .best = 1, .lower_is_better = false});
   EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{50, 60}));
+}
+
+TEST_F(CheckpointTest, OneThatAStopMadeTakesNoPlace) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 10);
+  save(checkpoints, optimizer, 20);
+  save(checkpoints, optimizer, 25, {}, /*scheduled=*/false);
+  checkpoints.prune({.last = 2});
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{10, 20, 25}));
+  save(checkpoints, optimizer, 30);
+  checkpoints.prune({.last = 2});
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{20, 30}));
+}
+
+TEST_F(CheckpointTest, AFolderThatWasRemovedIsNotMadeAgain) {
+  fs::create_directory(path("run"));
+  Checkpoints checkpoints(path("run/checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 10);
+  fs::remove_all(path("run"));
+  expect_error(ErrorCode::invalid_argument, "removed during training",
+               [&] { save(checkpoints, optimizer, 20); });
+  EXPECT_FALSE(fs::exists(path("run")));
 }
 
 TEST_F(CheckpointTest, AHalfWrittenOneIsNone) {

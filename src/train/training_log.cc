@@ -1,6 +1,7 @@
 #include "train/training_log.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <system_error>
@@ -73,7 +74,12 @@ void TrainingLog::add(const LogRecord& record) {
   file << to_json_line(record) << "\n";
   file.flush();
   if (!file) {
-    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::generic_category().message(errno),
+    const int error = errno;
+    if (!std::filesystem::is_directory(std::filesystem::path(path_).parent_path())) {
+      throw Error(ErrorCode::invalid_argument, path_ + ": the folder was removed during training",
+                  "run the same again to begin anew; no checkpoint is left in it");
+    }
+    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::generic_category().message(error),
                 "free some space, or make the folder writable; the last checkpoint is intact");
   }
   for (const auto& [key, value] : record.values) {
