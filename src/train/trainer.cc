@@ -160,6 +160,7 @@ void Trainer::rehearse() {
     Cursor cursor;
     std::map<std::string, double> values =
         metrics_of(runner_.evaluate(o_.source.validation(cursor)));
+    rehearsed_loss_ = values.at("loss");
     if (writes()) {
       if (o_.validator) values.merge(rehearse_decoding());
       chosen_metric(values);  // throws when there is none
@@ -192,6 +193,25 @@ void Trainer::diverged(const std::string& what) const {
       "training diverged at step " + std::to_string(state_.step) + ": " + what + "; " + kept,
       "try a lower optimizer.learning_rate, more schedule.warmup_steps, or "
       "optimizer.clip_norm = 1");
+}
+
+void Trainer::check_loss(const std::string& name, double loss, double usual) const {
+  if (!std::isfinite(loss)) diverged(name + " is " + number(loss));
+  if (loss > kExplodedFactor * usual + kExplodedOffset) {
+    diverged(name + " is " + number(loss) + ", at first it was " + number(usual));
+  }
+}
+
+// A step's loss is that of the weights before its update. Whether the update was a good one shows
+// in the next batch, which costs one forward pass.
+void Trainer::check_weights() {
+  for (const float value : o_.network.parameters().all_values()) {
+    if (!std::isfinite(value)) diverged("a weight is " + number(value));
+  }
+  Cursor next = state_.cursor;
+  StepLoss loss = runner_.evaluate(o_.source.next(next)).loss;
+  share_loss(loss);
+  check_loss("the loss after it", loss.loss(), state_.first_loss);
 }
 
 // Means are taken over what all ranks have, so the sum of their gradients is the gradient.
@@ -268,13 +288,9 @@ void Trainer::step() {
   share_loss(loss);
   const double norm = optimizer_.gradient_norm(o_.pool);
   last_loss_ = loss.loss();
-  if (!std::isfinite(last_loss_)) diverged("the loss is " + number(last_loss_));
-  if (!std::isfinite(norm)) diverged("the gradient's norm is " + number(norm));
   if (state_.first_loss == 0) state_.first_loss = last_loss_;
-  if (last_loss_ > kExplodedFactor * state_.first_loss + kExplodedOffset) {
-    diverged("the loss is " + number(last_loss_) + ", at first it was " +
-             number(state_.first_loss));
-  }
+  check_loss("the loss", last_loss_, state_.first_loss);
+  if (!std::isfinite(norm)) diverged("the gradient's norm is " + number(norm));
   const double rate = schedule_.learning_rate(state_.step);
   optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
 
@@ -356,9 +372,11 @@ ValidationScores Trainer::decode(const std::string& model_folder, size_t most_ex
   return o_.validator(request);
 }
 
-std::map<std::string, double> Trainer::all_metrics(const std::string& model_folder,
-                                                   std::vector<std::string>& samples) {
+std::map<std::string, double> Trainer::all_metrics(
+    const std::string& model_folder, std::vector<std::string>& samples,
+    const std::function<void(double loss)>& before_decoding) {
   std::map<std::string, double> values = evaluate();
+  if (before_decoding) before_decoding(values.at("loss"));
   ValidationScores scores = decode(model_folder, o_.request.examples.size());
   // Both may know the accuracy: what decoding says is what users of the model will see.
   for (const auto& [key, value] : scores.metrics) values[key] = value;
@@ -378,7 +396,10 @@ double Trainer::chosen_metric(const std::map<std::string, double>& values) const
 
 void Trainer::judge(const std::string& model_folder) {
   LogRecord record{.kind = "validate", .step = state_.step};
-  std::map<std::string, double> values = all_metrics(model_folder, record.samples);
+  std::map<std::string, double> values =
+      all_metrics(model_folder, record.samples, [this](double loss) {
+        check_loss("the validation loss", loss, std::max(state_.first_loss, rehearsed_loss_));
+      });
   if (!writes()) return;  // the first rank will tell
   const double metric = chosen_metric(values);
   state_.metric = metric;
@@ -402,15 +423,18 @@ void Trainer::judge(const std::string& model_folder) {
   result_.validation = std::move(values);
 }
 
-void Trainer::save(bool validating) {
+void Trainer::save(bool validating, bool scheduled) {
+  check_weights();
   if (optimizer_.has_average()) optimizer_.swap_average();
   state_.metric.reset();
+  state_.scheduled = scheduled;
   try {
     std::string folder;
     if (writes()) folder = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
     if (validating) judge(folder);
   } catch (...) {
     if (optimizer_.has_average()) optimizer_.swap_average();
+    if (writes()) checkpoints_.abandon(state_.step);
     throw;
   }
   if (optimizer_.has_average()) optimizer_.swap_average();
@@ -436,6 +460,9 @@ void Trainer::commit() {
 std::vector<int64_t> Trainer::write_final_model() {
   std::vector<Checkpoint> chosen = checkpoints_.list();
   const std::vector<Checkpoint> all = chosen;
+  std::erase_if(chosen, [&](const Checkpoint& c) {
+    return !c.state.scheduled && c.state.step != all.back().state.step;
+  });
   const auto count =
       static_cast<size_t>(o_.train.average == Averaging::none ? 1 : o_.train.average_count);
   const bool lower = lower_is_better(o_.validate.metric);
@@ -500,7 +527,7 @@ TrainResult Trainer::run() {
   }
   result_.finished = done();
   if (!result_.finished && saved_step_ != state_.step && state_.step > 0) {
-    save(false);
+    save(/*validating=*/false, /*scheduled=*/false);
     note("stopped at step " + std::to_string(state_.step) + "; run the same again to go on");
   }
   if (result_.finished) {

@@ -86,16 +86,21 @@ class Trainer {
   void rehearse();
   void step();
   void log_step(double learning_rate, double norm);
-  // Writes a checkpoint of this step; with `validating`, judges it first.
-  void save(bool validating);
+  // Writes a checkpoint of this step; with `validating`, judges it first. One that is not good to
+  // go on from is never written: what is on the disk is the last good one.
+  void save(bool validating, bool scheduled = true);
+  void check_weights();
+  // Throws when a loss is one that training does not come back from. `usual`: what it was at first.
+  void check_loss(const std::string& name, double loss, double usual) const;
   static std::map<std::string, double> metrics_of(const Evaluation& total);
   std::map<std::string, double> rehearse_decoding();
   std::map<std::string, double> evaluate();
   // Asks the validator, if there is one.
   ValidationScores decode(const std::string& model_folder, size_t most_examples);
   // evaluate() and decode(), one set of values; the samples go to `samples`.
-  std::map<std::string, double> all_metrics(const std::string& model_folder,
-                                            std::vector<std::string>& samples);
+  std::map<std::string, double> all_metrics(
+      const std::string& model_folder, std::vector<std::string>& samples,
+      const std::function<void(double loss)>& before_decoding = {});
   double chosen_metric(const std::map<std::string, double>& values) const;
   void judge(const std::string& model_folder);
   void commit();
@@ -118,6 +123,7 @@ class Trainer {
   int64_t saved_step_ = -1;
   int64_t largest_activations_ = 0;  // bytes
   double last_loss_ = 0, recent_rate_ = 0;
+  double rehearsed_loss_ = 0;    // of validation, before this process' first step
   int64_t interval_tokens_ = 0;  // since this process began its interval: speed only
   double interval_seconds_ = 0, interval_waiting_ = 0;
   bool stop_agreed_ = false;

@@ -200,6 +200,30 @@ TEST_F(TrainerTest, ADivergedRunKeepsItsLastGoodCheckpoint) {
   EXPECT_EQ(read_text(path("run") + "/checkpoints/step-14/training.safetensors"), good);
 }
 
+// The update is judged before it is saved, so what is on the disk is good, whatever the schedule.
+TEST_F(TrainerTest, ADivergedStepIsNeverSaved) {
+  for (const int64_t every : {1, 1000}) {
+    SCOPED_TRACE(every);
+    const std::string name = "run" + std::to_string(every);
+    run(name, {.steps = 14});
+    const std::string good = path(name) + "/checkpoints/step-14/training.safetensors";
+    const std::string before = read_text(good);
+    const std::vector<std::string> names = checkpoint_names(name);
+    try {
+      run(name, {.steps = 200,
+                 .learning_rate = 1e6,
+                 .train = {.checkpoint_every = 1, .keep_last = 1},
+                 .validate = {.every = every}});
+      FAIL() << "did not diverge";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("diverged at step 15"));
+      EXPECT_THAT(error.what(), HasSubstr("the checkpoint of step 14 is kept"));
+    }
+    EXPECT_EQ(checkpoint_names(name), names);
+    EXPECT_EQ(read_text(good), before);
+  }
+}
+
 TEST_F(TrainerTest, StopsEarlyWhenNothingGetsBetter) {
   const TrainResult result =
       run("run", {.steps = 500, .learning_rate = 1e-12, .validate = {.every = 5, .patience = 2}});
@@ -229,6 +253,31 @@ TEST_F(TrainerTest, AveragesTheLastCheckpoints) {
   }
 }
 
+// What a stop saves is a place to go on from, and no checkpoint more.
+TEST_F(TrainerTest, StopsMakeNoDifferenceToAnAverage) {
+  const TrainSection train{.checkpoint_every = 7,
+                           .keep_last = 1,
+                           .keep_best = 0,
+                           .average = Averaging::last,
+                           .average_count = 2};
+  run("whole", {.train = train, .validate = {.every = 1000}});
+  std::atomic<bool> stop = false;
+  for (const int64_t at : {17, 25, 29}) {
+    stop = false;
+    run("stopped", {.train = train,
+                    .validate = {.every = 1000},
+                    .stop = &stop,
+                    .progress = [&](const TrainProgress& p) {
+                      if (p.step == at) stop = true;
+                    }});
+    EXPECT_THAT(checkpoint_names("stopped"), testing::Contains("step-" + std::to_string(at)));
+  }
+  EXPECT_TRUE(run("stopped", {.train = train, .validate = {.every = 1000}}).finished);
+  EXPECT_EQ(checkpoint_names("stopped"), checkpoint_names("whole"));
+  EXPECT_EQ(read_text(path("stopped") + "/model.safetensors"),
+            read_text(path("whole") + "/model.safetensors"));
+}
+
 TEST_F(TrainerTest, AsksTheValidatorAboutEachCheckpoint) {
   std::vector<std::string> asked;
   double score = 0;
@@ -255,11 +304,12 @@ TEST_F(TrainerTest, AFolderThatCannotBeWrittenIsAClearError) {
 }
 
 TEST_F(TrainerTest, AFolderThatGoesAwayIsAClearError) {
-  EXPECT_THROW(run("run", {.progress =
-                               [&](const TrainProgress& p) {
-                                 if (p.step == 3) fs::remove_all(path("run"));
-                               }}),
-               Error);
+  expect_error(ErrorCode::invalid_argument, "removed during training", [&] {
+    run("run", {.progress = [&](const TrainProgress& p) {
+          if (p.step == 3) fs::remove_all(path("run"));
+        }});
+  });
+  EXPECT_FALSE(fs::exists(path("run")));
 }
 
 TEST_F(TrainerTest, ABadBatchFailsBeforeTheFirstStep) {
