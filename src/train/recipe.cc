@@ -237,24 +237,6 @@ class Checks {
   std::vector<std::string>& problems_;
 };
 
-// What each objective can be judged by.
-std::vector<std::string> metrics_of(Objective objective) {
-  switch (objective) {
-    case Objective::translation:
-      return {"loss", "perplexity", "accuracy", "bleu", "chrf"};
-    case Objective::classification:
-      return {"loss", "accuracy", "f1", "matthews"};
-    case Objective::regression:
-      return {"loss", "pearson", "spearman"};
-    case Objective::tagging:
-      return {"loss", "accuracy", "f1"};
-    case Objective::parsing:
-      return {"loss", "perplexity", "accuracy", "f1"};
-    default:
-      return {"loss", "perplexity", "accuracy"};
-  }
-}
-
 std::string list_of(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -278,6 +260,9 @@ void check_validation(const Recipe& r, Checks& c) {
   c.at_least<int64_t>("validate.max_sentences", r.validate.max_sentences, 0);
 }
 
+// More would not end; and their steps can be counted.
+constexpr double kMostEpochs = 1e9;
+
 void check_values(const Recipe& r, Checks c) {
   c.unless(r.model.preset.empty() != r.model.from.empty(), "[model] needs either preset or from");
   c.unless(r.data.corpus.files.empty() != r.data.corpora.empty(),
@@ -289,7 +274,12 @@ void check_values(const Recipe& r, Checks c) {
   c.unless(r.train.steps == 0 || r.train.epochs == 0, "[train] has both steps and epochs");
   c.at_least<int64_t>("train.steps", r.train.steps, 0);
   c.at_least("train.epochs", r.train.epochs, 0.0);
+  c.unless(r.train.epochs <= kMostEpochs, "train.epochs is " + Json(r.train.epochs).dump() +
+                                              ", must be at most " + Json(kMostEpochs).dump());
   c.at_least("train.accumulate", r.train.accumulate, 1);
+  c.unless(r.train.accumulate <= kMostBatches,
+           "train.accumulate is " + std::to_string(r.train.accumulate) + ", must be at most " +
+               std::to_string(kMostBatches) + ": make data.batch_tokens larger instead");
   c.at_least<int64_t>("train.log_every", r.train.log_every, 1);
   c.at_least<int64_t>("train.checkpoint_every", r.train.checkpoint_every, 1);
   c.at_least("train.keep_last", r.train.keep_last, 1);
@@ -301,6 +291,12 @@ void check_values(const Recipe& r, Checks c) {
   c.at_least<int64_t>("tokenizer.vocabulary", r.tokenizer.vocabulary, 1);
   c.at_least<int64_t>("tokenizer.sentinels", r.tokenizer.sentinels, 0);
   c.at_least<int64_t>("schedule.warmup_steps", r.schedule.warmup_steps, 0);
+  c.at_least<int64_t>("schedule.steps", r.schedule.steps, 0);
+  c.at_least("schedule.warmup_learning_rate", r.schedule.warmup_learning_rate, 0.0);
+  c.at_least("schedule.final_learning_rate", r.schedule.final_learning_rate, 0.0);
+  c.at_least("objective.soft_weight", r.objective.loss.soft_weight, 0.0f);
+  c.at_least("objective.label_weight", r.objective.loss.label_weight, 0.0f);
+  c.at_least("objective.cosine_weight", r.objective.loss.cosine_weight, 0.0f);
   c.at_least<int64_t>("validate.every", r.validate.every, 1);
   c.at_least<int64_t>("validate.batches", r.validate.batches, 0);
   c.at_least("validate.patience", r.validate.patience, 0);
@@ -331,6 +327,23 @@ void check_values(const Recipe& r, Checks c) {
 std::string toml_text(const Json& value) { return value.dump(); }
 
 }  // namespace
+
+std::vector<std::string> metrics_of(Objective objective) {
+  switch (objective) {
+    case Objective::translation:
+      return {"loss", "perplexity", "accuracy", "bleu", "chrf"};
+    case Objective::classification:
+      return {"loss", "accuracy", "f1", "matthews"};
+    case Objective::regression:
+      return {"loss", "pearson", "spearman"};
+    case Objective::tagging:
+      return {"loss", "accuracy", "f1"};
+    case Objective::parsing:
+      return {"loss", "perplexity", "accuracy", "f1"};
+    default:
+      return {"loss", "perplexity", "accuracy"};
+  }
+}
 
 std::string Recipe::origin(const std::string& key) const {
   const auto found = origins.find(key);
@@ -376,7 +389,7 @@ ModelConfig recipe_model_config(const Recipe& recipe) {
   return config_from_json(overrides.dump(), start, recipe.path + ": [model]");
 }
 
-std::vector<TrainSetting> resolved_settings(const Recipe& recipe) {
+std::vector<TrainSetting> resolved_settings(const Recipe& recipe, const ModelConfig* fitted) {
   std::vector<TrainSetting> list;
   std::string section_before;
   const auto add_model = [&] {
@@ -387,6 +400,14 @@ std::vector<TrainSetting> resolved_settings(const Recipe& recipe) {
       const bool mine = overrides_model(recipe, name);
       list.push_back({"model", name, toml_text(value_json(field)),
                       mine ? recipe.origin(std::string("model.") + name) : base, help});
+    });
+    if (!fitted) return;
+    describe(*fitted, [&](const char* name, const auto& field, const char*) {
+      for (TrainSetting& s : list) {
+        const std::string value = toml_text(value_json(field));
+        if (s.section != "model" || s.key != name || s.value == value) continue;
+        s.value = value, s.origin = "the tokenizer and the data";
+      }
     });
   };
   describe_recipe(recipe,
@@ -428,9 +449,12 @@ int64_t parse_bytes(const std::string& text) {
                                                           {"MB", 1e6},
                                                           {"G", 1e9},
                                                           {"GB", 1e9},
+                                                          {"T", 1e12},
+                                                          {"TB", 1e12},
                                                           {"KIB", 1024.},
                                                           {"MIB", 1024. * 1024},
-                                                          {"GIB", 1024. * 1024 * 1024}};
+                                                          {"GIB", 1024. * 1024 * 1024},
+                                                          {"TIB", 1024. * 1024 * 1024 * 1024}};
   const auto found = std::ranges::find(units, unit, &std::pair<std::string, double>::first);
   const double bytes = found == units.end() ? 0 : number * found->second;
   if (problem != std::errc() || found == units.end() || !(bytes >= 1) || bytes > 1e18) {

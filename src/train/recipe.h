@@ -125,8 +125,13 @@ Recipe read_recipe(const std::string& path, const std::vector<std::string>& sets
 Recipe parse_recipe(const std::string& toml, const std::string& where,
                     const std::vector<std::string>& sets = {});
 
-// Every value that a training of this recipe would use, the model's included.
-std::vector<TrainSetting> resolved_settings(const Recipe& recipe);
+// Every value that a training of this recipe would use, the model's included. `fitted`: the model
+// as tokenizer and labels have made it, where these are known.
+std::vector<TrainSetting> resolved_settings(const Recipe& recipe,
+                                            const ModelConfig* fitted = nullptr);
+
+// What an objective can be judged by: "loss", "bleu", …
+std::vector<std::string> metrics_of(Objective objective);
 
 // The model's config before a tokenizer and labels are known: the preset's or the folder's, with
 // the recipe's overrides.

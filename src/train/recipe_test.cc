@@ -100,6 +100,11 @@ TEST(Recipe, ChecksWhatCannotBe) {
   problem({"validate.patience=2"}, "needs validate.files");
   problem({"train.accumulate=0", "data.batch_tokens=0"}, "data.batch_tokens is 0");
   problem({"train.steps=99999999999999999999"}, "train.steps");
+  problem({"train.steps=0", "train.epochs=1e18"}, "train.epochs is 1e+18, must be at most");
+  problem({"train.accumulate=4097"}, "train.accumulate is 4097, must be at most 4096");
+  problem({"schedule.steps=-1"}, "schedule.steps is -1");
+  problem({"schedule.final_learning_rate=-1e-3"}, "schedule.final_learning_rate is -0.001");
+  problem({"objective.soft_weight=-1"}, "objective.soft_weight is -1.0");
 }
 
 TEST(Recipe, SyntaxErrorsNameTheLine) {
@@ -161,6 +166,8 @@ TEST(ParseBytes, KnowsUnits) {
   EXPECT_EQ(parse_bytes("4GB"), 4'000'000'000);
   EXPECT_EQ(parse_bytes("512 MiB"), 512 << 20);
   EXPECT_EQ(parse_bytes("1.5g"), 1'500'000'000);
+  EXPECT_EQ(parse_bytes("4TB"), 4'000'000'000'000);
+  EXPECT_EQ(parse_bytes("1TiB"), int64_t{1} << 40);
   EXPECT_EQ(parse_bytes("123456"), 123456);
   for (const char* bad : {"", "GB", "4TBB", "-1GB", "0", "nan", "1e400"}) {
     expect_error(ErrorCode::invalid_argument, "amount of memory", [&] { parse_bytes(bad); });

@@ -28,8 +28,7 @@ bool reads_vocabulary(const ModelConfig& config) {
 }
 
 // Each batch of a step draws from streams of its own; no pass has this many sites.
-constexpr int kSitesPerPart = 1 << 20;
-constexpr int kMostParts = 1 << 12;
+constexpr uint32_t kSitesPerPart = 1 << 20;
 
 // Logits that evaluation holds at a time.
 constexpr int64_t kJudgedLogits = 4 << 20;
@@ -281,7 +280,7 @@ void StepRunner::reserve(size_t bytes) {
 
 StepLoss StepRunner::train(const TrainingBatch& batch, const LabelCounts& counts,
                            const Place& place, GradientExchange* exchange) {
-  HEED_CHECK(place.part >= 0 && place.part < kMostParts, "too many batches in one step");
+  HEED_CHECK(place.part >= 0 && place.part < kMostBatches, "too many batches in one step");
   for (WeightGradient& slot : o_.network.parameters().gradients()) slot.planned = 0;
   reserve(training_bytes(batch));
   if (exchange) exchange->begin();
@@ -291,7 +290,7 @@ StepLoss StepRunner::train(const TrainingBatch& batch, const LabelCounts& counts
           &tape_,
           place.seed,
           static_cast<uint32_t>(place.step),
-          static_cast<uint32_t>(place.part * kSitesPerPart)};
+          static_cast<uint32_t>(place.part) * kSitesPerPart};
   const Arena::Mark mark = arena_.mark();
   StepLoss loss;
   try {

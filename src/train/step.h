@@ -79,6 +79,9 @@ struct Evaluation {
   std::optional<double> pearson() const;
 };
 
+// Most batches of one step: dropout's random numbers have room for no more.
+inline constexpr int kMostBatches = 1 << 12;
+
 struct StepTimes {
   double forward_seconds = 0;  // the losses included
   double backward_seconds = 0;
