@@ -51,13 +51,29 @@ TrainingBatch shape_batch(const ModelConfig& config, int64_t tokens, int64_t len
 
 namespace {
 
+int64_t bytes_of_weights(const ModelConfig& config) {
+  return parameter_count(config) * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t bytes_of_slots(const ModelConfig& config, const MemoryPlanOptions& options) {
+  const int64_t copies = 4 + (options.running_average ? 1 : 0);
+  return copies * bytes_of_weights(config) + options.teacher_bytes;
+}
+
+}  // namespace
+
+int64_t room_for_activations(const ModelConfig& config, const MemoryPlanOptions& options) {
+  return options.limit_bytes - bytes_of_slots(config, options) - options.process_bytes -
+         kCopiesWhileSaving * bytes_of_weights(config) - kLibraryBytes;
+}
+
+namespace {
+
 // With layers kept or run again, as the network is set.
 MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
                        const MemoryPlanOptions& options) {
   MemoryPlan plan;
-  const int64_t copies = 4 + (options.running_average ? 1 : 0);
-  const auto bytes_of_weights = parameter_count(config) * static_cast<int64_t>(sizeof(float));
-  plan.weight_bytes = copies * bytes_of_weights + options.teacher_bytes;
+  plan.weight_bytes = bytes_of_slots(config, options);
   const int64_t longest = std::max<int64_t>(options.longest, 1);
   const auto activations = [&](int64_t tokens) {
     int64_t most = 0;
@@ -68,10 +84,12 @@ MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
     return most;
   };
   plan.batch_tokens = options.wanted_tokens;
-  plan.activation_bytes = activations(plan.batch_tokens);
+  plan.activation_bytes = options.largest
+                              ? static_cast<int64_t>(runner.training_bytes(*options.largest))
+                              : activations(plan.batch_tokens);
   if (options.limit_bytes <= 0) return plan;
-  const int64_t room = options.limit_bytes - plan.weight_bytes - options.process_bytes -
-                       kCopiesWhileSaving * bytes_of_weights - kLibraryBytes;
+  const int64_t room = room_for_activations(config, options);
+  plan.room_bytes = std::max<int64_t>(room, 0);
   if (plan.activation_bytes <= room) return plan;
   // An example is never cut, so its own length is the least.
   const int64_t least = (config.family == Family::encoder_decoder ? 2 : 1) * longest;

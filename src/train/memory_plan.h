@@ -18,8 +18,11 @@ struct MemoryPlanOptions {
   int64_t limit_bytes = 0;
   int64_t wanted_tokens = 4096;  // of a batch, both sides
   int64_t longest = 0;           // tokens of the longest example's longer side
-  int64_t teacher_bytes = 0;     // of its weights
-  int64_t process_bytes = 0;     // what the process has besides
+  // The largest batch in truth, which may have far fewer tokens (data.batch_sentences). If it fits,
+  // nothing has to change. Null: not known.
+  const TrainingBatch* largest = nullptr;
+  int64_t teacher_bytes = 0;  // of its weights
+  int64_t process_bytes = 0;  // what the process has besides
   bool running_average = false;
   Recompute recompute = Recompute::off;
 };
@@ -28,6 +31,7 @@ struct MemoryPlan {
   int64_t batch_tokens = 0;      // the wanted number, or fewer
   int64_t weight_bytes = 0;      // weights, gradients, the optimizer's slots
   int64_t activation_bytes = 0;  // of such a batch
+  int64_t room_bytes = 0;        // what the limit leaves to activations; 0 where there is none
   bool recompute = false;        // layers are run again in backward
 };
 
@@ -36,6 +40,9 @@ struct MemoryPlan {
 // runner's, and is told. Throws out_of_memory, with the figures, when not even the longest example
 // fits.
 MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOptions& options);
+
+// What the limit leaves to activations.
+int64_t room_for_activations(const ModelConfig& config, const MemoryPlanOptions& options);
 
 // A batch of `tokens` rows in all, in sequences of `length`, as the model's head asks for.
 TrainingBatch shape_batch(const ModelConfig& config, int64_t tokens, int64_t length);

@@ -38,6 +38,15 @@ TEST(MemoryPlan, TakesFewerTokensAndUsesTheRoom) {
   EXPECT_GT(used, limit * 9 / 10);
 }
 
+TEST(MemoryPlan, ChangesNothingWhereTheLargestBatchFits) {
+  Planned p("transformer-tiny");
+  const TrainingBatch largest = shape_batch(p.network.config(), 1200, 100);
+  const MemoryPlan plan = p.plan(
+      {.limit_bytes = 300'000'000, .wanted_tokens = 100'000, .longest = 100, .largest = &largest});
+  EXPECT_EQ(plan.batch_tokens, 100'000);
+  EXPECT_LT(plan.activation_bytes, plan.room_bytes);
+}
+
 TEST(MemoryPlan, SaysWhenNothingFits) {
   Planned p("transformer-tiny");
   expect_error(ErrorCode::out_of_memory, "1000 tokens", [&] {

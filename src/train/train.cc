@@ -3,15 +3,20 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <thread>
 
+#include "base/atomic_file.h"
 #include "heed/error.h"
+#include "heed/tokenizer.h"
+#include "model/json_values.h"
 #include "train/folder_lock.h"
 #include "train/memory_plan.h"
 #include "train/preparation.h"
@@ -45,10 +50,14 @@ int64_t current_rss_bytes() {
 }
 
 // How long the other ranks leave it to the first one to report an error.
-constexpr std::chrono::seconds kFirstReports{2};
+constexpr std::chrono::seconds kFirstReports{10};
 
-// Under a limit, decoding gets what activations leave to it, but no less than a sentence needs.
-constexpr int64_t kLeastDecodingBytes = 16 << 20;
+// Under a limit, keys and values of decoding get what is left to them, but no less than a sentence
+// needs.
+constexpr int64_t kDecodingBytes = int64_t{1} << 30, kLeastDecodingBytes = 16 << 20;
+// What else decodes: a model's weights, as in the file and as they are laid out for inference, and
+// the rows of one run with their scores (EngineOptions::batch_tokens, max_sequences).
+constexpr int64_t kDecodingWeights = 2, kDecodingTokens = 1024, kDecodingSequences = 256;
 
 // How many steps `epochs` passes over the corpus are.
 int64_t steps_of(BatchStream& stream, double epochs, int accumulate) {
@@ -74,6 +83,66 @@ int64_t longest_sequence(const TrainingBatch& batch) {
 
 std::string megabytes(int64_t bytes) { return std::to_string(bytes / 1'000'000) + " MB"; }
 
+int64_t weight_bytes(const Network& network) {
+  return static_cast<int64_t>(network.parameters().all_values().size_bytes());
+}
+
+// What a step is made of.
+struct StepBatches {
+  int64_t batch_tokens = 0, batch_sentences = 0, accumulate = 1;
+  bool operator==(const StepBatches&) const = default;
+};
+
+// What --memory has chosen, as OUT keeps it: how much memory a process has beside its plan varies
+// from run to run, but a training that goes on has to go on with its batches.
+struct ChosenBatches {
+  int64_t memory_bytes = 0;
+  StepBatches wanted{}, chosen{};
+  bool recompute = false;
+};
+
+std::string memory_file(const std::string& out) { return out + "/memory.json"; }
+
+Json to_json(const StepBatches& b) {
+  return {{"batch_tokens", b.batch_tokens},
+          {"batch_sentences", b.batch_sentences},
+          {"accumulate", b.accumulate}};
+}
+
+StepBatches batches_from(const Json& json) {
+  return {.batch_tokens = json.at("batch_tokens").get<int64_t>(),
+          .batch_sentences = json.at("batch_sentences").get<int64_t>(),
+          .accumulate = json.at("accumulate").get<int64_t>()};
+}
+
+void write_chosen(const std::string& out, const ChosenBatches& c) {
+  const Json json{{"memory_bytes", c.memory_bytes},
+                  {"wanted", to_json(c.wanted)},
+                  {"chosen", to_json(c.chosen)},
+                  {"recompute", c.recompute}};
+  AtomicFile file(memory_file(out));
+  file.write(json.dump(2) + "\n");
+  file.commit();
+}
+
+// Nothing where none is kept, or it is not readable: it is chosen anew then.
+std::optional<ChosenBatches> read_chosen(const std::string& out) {
+  std::ifstream file(memory_file(out));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    ChosenBatches c{.memory_bytes = json.at("memory_bytes").get<int64_t>(),
+                    .wanted = batches_from(json.at("wanted")),
+                    .chosen = batches_from(json.at("chosen")),
+                    .recompute = json.at("recompute").get<bool>()};
+    const bool fine = c.chosen.batch_tokens > 0 && c.chosen.batch_sentences >= 0 &&
+                      c.chosen.accumulate > 0 && c.chosen.accumulate <= kMostBatches;
+    return fine ? std::optional(c) : std::nullopt;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
 // One training from its recipe to its end.
 class Training {
  public:
@@ -84,6 +153,23 @@ class Training {
     make_folder(recipe_.train.out);
     std::optional<FolderLock> lock;
     if (ranks_.first()) lock.emplace(recipe_.train.out);
+    try {
+      prepare_all();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::cancelled) throw;
+      return stopped();
+    }
+    const TrainResult result = Trainer(trainer_options()).run();
+    if (options_.memory_bytes > 0 &&
+        result.peak_rss_bytes > std::max(options_.memory_bytes, prepared_peak_bytes_)) {
+      note("note: the most memory was " + megabytes(result.peak_rss_bytes) + ", more than the " +
+           megabytes(options_.memory_bytes) + " of --memory");
+    }
+    return result;
+  }
+
+ private:
+  void prepare_all() {
     share_batches();
     prepare_data();
     make_networks();
@@ -96,10 +182,25 @@ class Training {
       recipe_.train.steps =
           steps_of(*data_.training, recipe_.train.epochs, recipe_.train.accumulate / ranks_.size());
     }
-    return Trainer(trainer_options()).run();
+    check_stop();
   }
 
- private:
+  // Between the parts of the preparation, which may take minutes. Several ranks stop together, at
+  // their first step.
+  void check_stop() const {
+    if (!ranks_.alone() || !options_.stop || !options_.stop->load()) return;
+    throw Error(ErrorCode::cancelled, "stopped before the first step");
+  }
+
+  TrainResult stopped() const {
+    TrainResult result;
+    result.folder = recipe_.train.out;
+    const std::vector<Checkpoint> saved = Checkpoints(result.folder + "/checkpoints").list();
+    if (!saved.empty()) result.steps = saved.back().state.step;
+    result.peak_rss_bytes = peak_rss_bytes();
+    return result;
+  }
+
   void note(std::string_view text) const {
     if (options_.note && ranks_.first()) options_.note(text);
   }
@@ -107,8 +208,11 @@ class Training {
   // The first rank alone learns the tokenizer and tokenises; the others then find it done.
   void prepare_data() {
     const auto read = [this] {
-      data_ = prepare(recipe_, recipe_.train.out, options_.threads,
-                      [this](std::string_view text) { note(text); },
+      const auto told = [this](std::string_view text) {
+        note(text);
+        check_stop();
+      };
+      data_ = prepare(recipe_, recipe_.train.out, options_.threads, told,
                       {.rank = ranks_.rank(), .ranks = ranks_.size()});
     };
     if (ranks_.first()) read();
@@ -132,22 +236,42 @@ class Training {
   // A recipe says what a step is; ranks only share its batches. Where these are too few, they are
   // made smaller.
   void share_batches() {
-    const int ranks = ranks_.size(), before = recipe_.train.accumulate;
-    if (before % ranks == 0) return;
-    const int parts = (before + ranks - 1) / ranks * ranks;
-    const auto smaller = [&](int64_t whole) {
-      return std::max<int64_t>(1, (whole * before + parts - 1) / parts);
-    };
-    recipe_.data.batch_tokens = smaller(recipe_.data.batch_tokens);
-    if (recipe_.data.batch_sentences > 0) {
-      recipe_.data.batch_sentences = smaller(recipe_.data.batch_sentences);
-    }
-    recipe_.train.accumulate = parts;
+    if (recipe_.train.accumulate % ranks_.size() == 0) return;
+    set_batches(divided(batches(), recipe_.train.accumulate), "mpirun");
+    note("ranks: " + std::to_string(ranks_.size()) + ", so a step is " +
+         std::to_string(recipe_.train.accumulate) + " batches of " +
+         std::to_string(recipe_.data.batch_tokens) + " tokens");
+  }
+
+  StepBatches batches() const {
+    return {recipe_.data.batch_tokens, recipe_.data.batch_sentences, recipe_.train.accumulate};
+  }
+
+  void set_batches(const StepBatches& b, const char* origin) {
+    recipe_.data.batch_tokens = b.batch_tokens;
+    recipe_.data.batch_sentences = b.batch_sentences;
+    recipe_.train.accumulate = static_cast<int>(b.accumulate);
     for (const char* key : {"data.batch_tokens", "data.batch_sentences", "train.accumulate"}) {
-      recipe_.origins[key] = "mpirun";
+      recipe_.origins[key] = origin;
     }
-    note("ranks: " + std::to_string(ranks) + ", so a step is " + std::to_string(parts) +
-         " batches of " + std::to_string(recipe_.data.batch_tokens) + " tokens");
+  }
+
+  // The same step in at least so many batches, a multiple of the ranks, as much smaller.
+  StepBatches divided(const StepBatches& whole, int64_t least_parts) const {
+    const int64_t ranks = ranks_.size(), parts = (least_parts + ranks - 1) / ranks * ranks;
+    if (parts > kMostBatches) {
+      throw Error(ErrorCode::out_of_memory,
+                  "a step of " + std::to_string(whole.batch_tokens * whole.accumulate) +
+                      " tokens would be " + std::to_string(parts) + " batches, at most " +
+                      std::to_string(kMostBatches) + " are possible",
+                  "allow more --memory, or lower data.batch_tokens or train.accumulate");
+    }
+    const auto smaller = [&](int64_t size) {
+      return std::max<int64_t>(1, (size * whole.accumulate + parts - 1) / parts);
+    };
+    return {.batch_tokens = smaller(whole.batch_tokens),
+            .batch_sentences = whole.batch_sentences > 0 ? smaller(whole.batch_sentences) : 0,
+            .accumulate = parts};
   }
 
   void make_networks() {
@@ -155,6 +279,7 @@ class Training {
     if (!recipe_.model.from.empty()) from.emplace(Network::load(recipe_.model.from));
     if (!recipe_.objective.teacher.empty()) {
       teacher_.emplace(Network::load(recipe_.objective.teacher));
+      check_teacher();
     }
     std::vector<std::string> fresh;
     network_.emplace(
@@ -168,58 +293,138 @@ class Training {
     }
   }
 
+  // What the teacher says about an id must be about the student's piece of that id.
+  void check_teacher() const {
+    TokenizerPtr theirs;
+    try {
+      theirs = load_tokenizer(recipe_.objective.teacher);
+    } catch (const Error&) {
+      return;  // weights alone: nothing to compare
+    }
+    const int64_t pieces = std::min(theirs->vocabulary_size(), data_.tokenizer->vocabulary_size());
+    for (int32_t id = 0; id < pieces; ++id) {
+      const std::string mine = data_.tokenizer->piece(id), other = theirs->piece(id);
+      if (mine == other) continue;
+      throw Error(
+          ErrorCode::invalid_argument,
+          recipe_.objective.teacher + ": the teacher has another tokenizer: its piece " +
+              std::to_string(id) + " is '" + other + "', the student's is '" + mine + "'",
+          "give the student the teacher's: tokenizer.from = \"" + recipe_.objective.teacher + "\"");
+    }
+  }
+
   const Network* teacher() const { return teacher_ ? &*teacher_ : nullptr; }
 
   // Fewer tokens in a batch, and more batches in a step: the weights take the same way.
   void fit_memory() {
-    const auto bytes_of = [](const Network& n) {
-      return static_cast<int64_t>(n.parameters().all_values().size_bytes());
-    };
-    const int64_t teacher_bytes = teacher_ ? bytes_of(*teacher_) : 0;
-    // What is here already of that which the plan counts itself: values and gradients.
-    const int64_t counted = 2 * bytes_of(*network_) + teacher_bytes;
+    prepared_peak_bytes_ = peak_rss_bytes();
     StepRunner runner({.network = *network_,
                        .pool = pool_,
                        .teacher = teacher(),
                        .loss = recipe_.objective.loss});
-    MemoryPlan plan =
-        plan_memory(runner, *network_,
-                    {.limit_bytes = options_.memory_bytes,
-                     .wanted_tokens = recipe_.data.batch_tokens,
-                     .longest = longest_sequence(data_.training->largest_batch()),
-                     .teacher_bytes = teacher_bytes,
-                     .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
-                     .running_average = recipe_.optimizer.ema_decay > 0,
-                     .recompute = recipe_.train.recompute});
-    plan.batch_tokens = ranks_.broadcast(plan.batch_tokens);
-    plan.recompute = ranks_.broadcast(int64_t{plan.recompute}) != 0;
-    network_->recompute_layers(plan.recompute);
-    if (plan.batch_tokens < recipe_.data.batch_tokens) shrink_batches(plan.batch_tokens);
-    decoding_bytes_ = std::max(plan.activation_bytes, kLeastDecodingBytes);
-    note("plan for " + megabytes(options_.memory_bytes) + ": " + megabytes(plan.weight_bytes) +
-         " for the weights and their slots, " + megabytes(plan.activation_bytes) +
+    const TrainingBatch largest = data_.training->largest_batch();
+    const int64_t teacher_bytes = teacher_ ? weight_bytes(*teacher_) : 0;
+    // What is here already of that which the plan counts itself: values and gradients.
+    const int64_t counted = 2 * weight_bytes(*network_) + teacher_bytes;
+    // Where sentences are counted, batches may never come near the tokens they might have.
+    const bool counts_sentences = recipe_.data.batch_sentences > 0;
+    const MemoryPlanOptions limits{
+        .limit_bytes = options_.memory_bytes,
+        .wanted_tokens = counts_sentences ? std::min(largest.rows(), recipe_.data.batch_tokens)
+                                          : recipe_.data.batch_tokens,
+        .longest = longest_sequence(largest),
+        .largest = &largest,
+        .teacher_bytes = teacher_bytes,
+        .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
+        .running_average = recipe_.optimizer.ema_decay > 0,
+        .recompute = recipe_.train.recompute};
+    ChosenBatches c{.memory_bytes = options_.memory_bytes, .wanted = batches()};
+    if (ranks_.first() && !take_kept(c)) choose(runner, limits, c);
+    share(c);
+    if (recipe_.train.recompute != Recompute::automatic) {
+      c.recompute = recipe_.train.recompute == Recompute::on;
+    }
+    network_->recompute_layers(c.recompute);
+    if (c.chosen != batches()) use_batches(c.chosen);
+    const auto activations =
+        static_cast<int64_t>(runner.training_bytes(data_.training->largest_batch()));
+    const int64_t room = room_for_activations(network_->config(), limits);
+    if (options_.memory_bytes < c.memory_bytes && activations > room) {
+      throw Error(ErrorCode::out_of_memory,
+                  "this training began with --memory " + megabytes(c.memory_bytes) + "; its " +
+                      "batches of " + std::to_string(c.chosen.batch_tokens) + " tokens take " +
+                      megabytes(activations) + ", " + megabytes(options_.memory_bytes) + " leave " +
+                      megabytes(std::max<int64_t>(room, 0)),
+                  "give as much --memory as before, or remove " + memory_file(recipe_.train.out) +
+                      " to go on with other batches, which is another training");
+    }
+    plan_decoding(runner, limits.longest, room);
+    note("plan for " + megabytes(options_.memory_bytes) + ": " +
+         megabytes(options_.memory_bytes - room) +
+         " for the weights, their slots and the program, " + megabytes(activations) +
          " for batches of " + std::to_string(recipe_.data.batch_tokens) + " tokens, " +
          std::to_string(recipe_.train.accumulate) + " to a step" +
-         (plan.recompute ? ", layers run again in backward" : ""));
+         (c.recompute ? ", layers run again in backward" : ""));
     // Not planned, but over by now: reading the corpus, and SentencePiece's own memory.
-    const int64_t before = peak_rss_bytes();
-    if (before > options_.memory_bytes) {
-      note("note: preparing took " + megabytes(before) +
+    if (prepared_peak_bytes_ > options_.memory_bytes) {
+      note("note: preparing took " + megabytes(prepared_peak_bytes_) +
            " at one time, which --memory does not plan: learn the tokenizer elsewhere (heed "
            "tokenizer train) and give it as tokenizer.from");
     }
   }
 
-  void shrink_batches(int64_t tokens) {
-    const double wanted = static_cast<double>(recipe_.data.batch_tokens) * recipe_.train.accumulate;
-    const int ranks = ranks_.size();
-    recipe_.train.accumulate =
-        static_cast<int>(std::ceil(wanted / static_cast<double>(tokens) / ranks)) * ranks;
-    recipe_.data.batch_tokens = tokens;
-    recipe_.origins["data.batch_tokens"] = recipe_.origins["train.accumulate"] = "--memory";
-    data_.stream_options.batch_tokens = tokens;
+  // Takes what an earlier run of this training has chosen, if it wanted the same.
+  bool take_kept(ChosenBatches& c) const {
+    const std::optional<ChosenBatches> kept = read_chosen(recipe_.train.out);
+    if (!kept || kept->wanted != c.wanted || kept->chosen.accumulate % ranks_.size() != 0) {
+      return false;
+    }
+    // Before the first checkpoint, another limit is a new beginning.
+    const bool begun = !Checkpoints(recipe_.train.out + "/checkpoints").list().empty();
+    if (!begun && kept->memory_bytes != c.memory_bytes) return false;
+    c = *kept;
+    return true;
+  }
+
+  void choose(StepRunner& runner, const MemoryPlanOptions& limits, ChosenBatches& c) {
+    const MemoryPlan plan = plan_memory(runner, *network_, limits);
+    c.recompute = plan.recompute;
+    c.chosen = c.wanted;
+    if (plan.batch_tokens < limits.wanted_tokens) {
+      StepBatches whole = c.wanted;
+      whole.batch_tokens = limits.wanted_tokens;
+      const int64_t tokens = whole.batch_tokens * whole.accumulate;
+      c.chosen = divided(whole, (tokens + plan.batch_tokens - 1) / plan.batch_tokens);
+    }
+    write_chosen(recipe_.train.out, c);
+  }
+
+  // What the first rank has chosen is what all do.
+  void share(ChosenBatches& c) {
+    for (int64_t* number : {&c.memory_bytes, &c.chosen.batch_tokens, &c.chosen.batch_sentences,
+                            &c.chosen.accumulate}) {
+      *number = ranks_.broadcast(*number);
+    }
+    c.recompute = ranks_.broadcast(int64_t{c.recompute}) != 0;
+  }
+
+  void use_batches(const StepBatches& b) {
+    set_batches(b, "--memory");
+    data_.stream_options.batch_tokens = b.batch_tokens;
+    data_.stream_options.batch_sentences = b.batch_sentences;
     data_.stream_options.labels = data_.training->labels();
     data_.training = std::make_unique<BatchStream>(data_.stream_options, data_.tokenizer);
+  }
+
+  // Validation decodes in the place of activations, with a model of its own.
+  void plan_decoding(StepRunner& runner, int64_t longest, int64_t room) {
+    const ModelConfig& config = network_->config();
+    const int64_t scores =
+        kDecodingSequences * int64_t{config.vocabulary} * static_cast<int64_t>(sizeof(float));
+    const auto rows = static_cast<int64_t>(
+        runner.evaluation_bytes(shape_batch(config, kDecodingTokens, longest)));
+    const int64_t left = room - kDecodingWeights * weight_bytes(*network_) - scores - rows;
+    decoding_bytes_ = std::clamp(left, kLeastDecodingBytes, kDecodingBytes);
   }
 
   BatchSource source() {
@@ -243,7 +448,7 @@ class Training {
             .optimizer = recipe_.optimizer,
             .schedule = recipe_.schedule,
             .teacher = teacher(),
-            .settings = resolved_settings(recipe_),
+            .settings = resolved_settings(recipe_, &data_.config),
             .save_beside_model =
                 [this](const std::string& folder) {
                   data_.tokenizer->save(folder);
@@ -272,7 +477,8 @@ class Training {
   Ranks& ranks_;
   Preparation data_;
   std::vector<ValidationExample> examples_;
-  int64_t decoding_bytes_ = int64_t{1} << 30;  // for keys and values, when validation decodes
+  int64_t decoding_bytes_ = kDecodingBytes;  // for keys and values, when validation decodes
+  int64_t prepared_peak_bytes_ = 0;
   std::optional<Network> network_, teacher_;
 };
 

@@ -1,6 +1,11 @@
 // From a recipe to a model folder, with real files.
 #include "heed/train.h"
 
+#include <unistd.h>
+
+#include <cctype>
+#include <nlohmann/json.hpp>
+
 #include "base/file_testing.h"
 #include "base/philox.h"
 #include "heed/tokenizer.h"
@@ -134,31 +139,147 @@ metric = "accuracy"
   EXPECT_THAT(read_text(path("out") + "/config.json"), HasSubstr("\"1\": \"pos\""));
 }
 
-TEST_F(TrainTest, KeepsWithinTheMemoryItIsGiven) {
-  write_pairs("train", 2000, 1);
-  const std::string path_of_recipe =
-      recipe("[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
+// Under a limit, with batches that are too large for it.
+class TrainMemoryTest : public TrainTest {
+ protected:
+  void SetUp() override {
+    TrainTest::SetUp();
+    write_pairs("train", 2000, 1);
+    recipe_ = recipe("[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
 [data]
 train = ["train.a", "train.b"]
 batch_tokens = 20000
 [tokenizer]
 type = "byte"
 [train]
-steps = 2
+steps = 4
+log_every = 1
+checkpoint_every = 1
 )");
-  TrainOptions options;
-  options.recipe = path_of_recipe;
-  options.set = {"data.folder=" + folder_.string()};
-  options.out = path("out");
-  options.note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; };
-  options.memory_bytes = 1;
-  EXPECT_THROW(train(options), Error);
-  options.memory_bytes = 400'000'000;
-  const TrainResult result = train(options);
-  EXPECT_EQ(result.steps, 2);
-  EXPECT_THAT(notes_, HasSubstr("plan for 400 MB"));
-  // Other tests of this process may have had more before; alone, the limit holds.
-  if (result.peak_rss_bytes > options.memory_bytes) GTEST_SKIP() << "not alone in this process";
+  }
+
+  TrainResult run_with(int64_t memory_bytes, std::vector<std::string> set = {},
+                       const std::atomic<bool>* stop = nullptr) {
+    TrainOptions options;
+    options.recipe = recipe_;
+    options.set = std::move(set);
+    options.set.push_back("data.folder=" + folder_.string());
+    options.out = path("out");
+    options.threads = 1;
+    options.stop = stop;
+    options.progress = progress_;
+    options.note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; };
+    options.memory_bytes = memory_bytes;
+    return train(options);
+  }
+
+  // Of the newest checkpoint: what the steps were made of.
+  std::map<std::string, int64_t> batches() const {
+    std::map<std::string, int64_t> values;
+    const auto json = nlohmann::json::parse(read_text(path("out") + "/memory.json")).at("chosen");
+    for (const auto& [key, value] : json.items()) values[key] = value.get<int64_t>();
+    return values;
+  }
+
+  // What this process has by now, and so much more.
+  static int64_t more_than_now(int64_t bytes) {
+    std::ifstream file("/proc/self/statm");
+    int64_t all = 0, resident = 0;
+    file >> all >> resident;
+    return resident * sysconf(_SC_PAGESIZE) + bytes;
+  }
+
+  std::string recipe_;
+  std::function<void(const TrainProgress&)> progress_;
+};
+
+TEST_F(TrainMemoryTest, TakesSmallerBatchesAndMoreOfThem) {
+  EXPECT_THROW(run_with(1), Error);
+  EXPECT_EQ(run_with(more_than_now(80'000'000)).steps, 4);
+  EXPECT_THAT(notes_, HasSubstr("plan for "));
+  const auto chosen = batches();
+  EXPECT_GT(chosen.at("accumulate"), 1);
+  // The step is as large as it was, but for rounding.
+  const int64_t tokens = chosen.at("accumulate") * chosen.at("batch_tokens");
+  EXPECT_GE(tokens, 20000);
+  EXPECT_LT(tokens, 20000 + chosen.at("accumulate"));
+}
+
+TEST_F(TrainMemoryTest, GoesOnWithTheBatchesItBeganWith) {
+  const int64_t limit = more_than_now(80'000'000);
+  std::atomic<bool> stop = false;
+  progress_ = [&](const TrainProgress& p) { stop = p.step == 2; };
+  EXPECT_FALSE(run_with(limit, {}, &stop).finished);
+  const auto chosen = batches();
+  // By now the process has more besides: chosen anew, batches would be smaller.
+  const std::vector<char> ballast(60'000'000, 1);
+  progress_ = {};
+  EXPECT_TRUE(run_with(limit).finished);
+  EXPECT_EQ(batches(), chosen);
+  EXPECT_EQ(ballast.back(), 1);
+  EXPECT_EQ(notes_.find("batch_tokens was"), std::string::npos) << notes_;
+  // A smaller limit is not kept by going on.
+  expect_error(ErrorCode::out_of_memory, "began with --memory",
+               [&] { run_with(limit - 60'000'000, {"train.steps=5"}); });
+}
+
+TEST_F(TrainMemoryTest, BatchesThatSentencesLimitStayAsTheyAre) {
+  EXPECT_EQ(run_with(more_than_now(80'000'000), {"data.batch_sentences=12"}).steps, 4);
+  EXPECT_EQ(batches().at("accumulate"), 1);
+  EXPECT_EQ(batches().at("batch_tokens"), 20000);
+  EXPECT_EQ(batches().at("batch_sentences"), 12);
+}
+
+TEST_F(TrainMemoryTest, AStepHasSoManyBatchesAtMost) {
+  expect_error(ErrorCode::invalid_argument, "train.accumulate is 5000",
+               [&] { run_with(0, {"train.accumulate=5000"}); });
+  expect_error(ErrorCode::out_of_memory, "at most 4096",
+               [&] { run_with(more_than_now(80'000'000), {"train.accumulate=4000"}); });
+}
+
+TEST_F(TrainMemoryTest, StopsBeforeTheFirstStep) {
+  const std::atomic<bool> stop = true;
+  const TrainResult result = run_with(0, {}, &stop);
+  EXPECT_FALSE(result.finished);
+  EXPECT_EQ(result.steps, 0);
+  EXPECT_EQ(result.folder, path("out"));
+  EXPECT_EQ(notes_.find("model: "), std::string::npos) << notes_;
+}
+
+TEST_F(TrainMemoryTest, ReportsTheModelThatIsTrained) {
+  run_with(0, {"train.steps=1"});
+  const std::string report = read_text(path("out") + "/report.html");
+  const std::string vocabulary = std::to_string(Network::load(path("out")).config().vocabulary);
+  EXPECT_THAT(report, HasSubstr("<code>model.vocabulary</code><td><code>" + vocabulary + "<"));
+}
+
+TEST_F(TrainTest, ATeacherHasTheStudentsPieces) {
+  write_pairs("train", 100, 1);
+  const std::string text = "[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
+[data]
+train = ["train.a", "train.b"]
+batch_tokens = 400
+[tokenizer]
+type = "char"
+[train]
+steps = 1
+)";
+  run(recipe(text));
+  fs::rename(path("out"), path("teacher"));
+  // As many pieces, but others: the words' letters by another name.
+  for (const char* side : {"train.a", "train.b"}) {
+    std::string letters = read_text(path(side));
+    for (char& c : letters)
+      c = std::isalpha(static_cast<unsigned char>(c)) ? static_cast<char>(c - 32) : c;
+    write(side, letters);
+  }
+  expect_error(ErrorCode::invalid_argument, "another tokenizer",
+               [&] { run(recipe(text), {"objective.teacher=" + path("teacher")}); });
+  fs::remove_all(path("out"));
+  EXPECT_EQ(run(recipe(text),
+                {"objective.teacher=" + path("teacher"), "tokenizer.from=" + path("teacher")})
+                .steps,
+            1);
 }
 
 TEST_F(TrainTest, ErrorsNameWhatIsWrong) {
