@@ -23,8 +23,9 @@
 //   objective.label_smoothing = [0.0, 0.1]
 //
 // Every row is a training in a folder of its own under OUT. Rows that are finished are not run
-// again: run the same sweep again to go on. After each row OUT gets table.txt, table.md,
-// table.json and sweep.html.
+// again: run the same sweep again to go on. A row whose settings were changed since, other than to
+// more steps, is trained anew, in a folder that has a hash of them in its name. After each row OUT
+// gets table.txt, table.md, table.json and sweep.html.
 //
 // All functions throw heed::Error. What is wrong with any row's recipe is said before the first row
 // is run; a row that fails later is marked in the table, and the others still run.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,7 +28,9 @@ namespace fs = std::filesystem;
 
 using Change = std::pair<std::string, std::string>;  // "model.heads", "8"
 
-constexpr const char* kResultFile = "/result.json";
+// In a row's folder: what it is trained by, from its beginning on, and what came of it.
+constexpr const char *kSettingsFile = "/settings.json", *kResultFile = "/result.json";
+constexpr const char* kSteps = "train.steps";
 // Each is a training; a grid of a few long lists would never come to its end.
 constexpr size_t kMostRows = 1000;
 
@@ -285,8 +288,7 @@ TrainOptions train_options(const SweepPlan& plan, const SweepRow& row) {
   return options;
 }
 
-// What a row is trained by, but for where: a finished row whose settings were changed since is
-// trained again.
+// What a row is trained by, but for where.
 Json settings_of(const SweepPlan& plan, const SweepRow& row) {
   Json json = Json::object();
   for (const TrainSetting& s : train_settings(train_options(plan, row))) {
@@ -311,14 +313,63 @@ void write_whole(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-// Nothing when the row has not been finished with these settings.
-std::optional<TrainResult> finished_result(const SweepPlan& plan, const SweepRow& row) {
-  const std::string path = folder_of(plan, row) + kResultFile;
-  if (!fs::exists(path)) return std::nullopt;
+// Null where there is none, or it is not one of ours.
+Json read_json(const std::string& path) {
+  if (!fs::exists(path)) return {};
   const MappedFile file(path);
-  const Json json =
+  Json json =
       Json::parse(std::string(reinterpret_cast<const char*>(file.bytes().data()), file.size()),
                   nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json : Json();
+}
+
+// By which settings a row's folder was begun; null where none is there, or it does not say.
+Json settings_in(const std::string& folder) {
+  Json settings = read_json(folder + kSettingsFile);
+  if (settings.is_object()) return settings;
+  const Json result = read_json(folder + kResultFile);
+  return result.is_object() ? result.value("settings", Json()) : Json();
+}
+
+int64_t steps_in(const Json& settings) {
+  const auto found = settings.find(kSteps);
+  if (found == settings.end() || !found->is_string()) return 0;
+  const std::string text = found->get<std::string>();
+  int64_t steps = 0;
+  std::from_chars(text.data(), text.data() + text.size(), steps);
+  return steps;
+}
+
+// Whether a training that was begun with `before` is, after more steps, one with `now`.
+bool goes_on(const Json& before, const Json& now) {
+  if (!before.is_object()) return true;
+  Json with_steps = before;
+  with_steps[kSteps] = now.value(kSteps, Json());
+  return with_steps == now && steps_in(before) <= steps_in(now);
+}
+
+// A name for settings, the same in every run (FNV-1a).
+std::string short_hash(const std::string& text) {
+  uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "%08x", hash);
+  return digits;
+}
+
+// A row whose settings were changed since it was begun is another training, in another folder:
+// going on would report what the old settings have learnt.
+void choose_folders(SweepPlan& plan) {
+  for (SweepRow& row : plan.rows) {
+    const Json now = settings_of(plan, row);
+    if (goes_on(settings_in(folder_of(plan, row)), now)) continue;
+    row.folder += "-" + short_hash(now.dump());
+  }
+}
+
+// Nothing when the row has not been finished with these settings.
+std::optional<TrainResult> finished_result(const SweepPlan& plan, const SweepRow& row) {
+  const Json json = read_json(folder_of(plan, row) + kResultFile);
   if (!json.is_object() || !json.contains("settings") || json["settings"] != settings_of(plan, row))
     return std::nullopt;
   try {
@@ -336,6 +387,19 @@ std::optional<TrainResult> finished_result(const SweepPlan& plan, const SweepRow
     return result;
   } catch (const Json::exception&) {
     return std::nullopt;  // of another version
+  }
+}
+
+void check_columns(const std::vector<std::string>& columns,
+                   const std::vector<std::string>& metrics) {
+  for (const std::string& column : columns) {
+    if (std::ranges::find(metrics, column) != metrics.end()) continue;
+    std::string names;
+    for (const std::string& metric : metrics) names += (names.empty() ? "" : ", ") + metric;
+    const auto near = nearest(column, metrics);
+    throw Error(ErrorCode::invalid_argument, "columns has '" + column + "', this training has " +
+                                                 names +
+                                                 (near ? " (did you mean " + *near + "?)" : ""));
   }
 }
 
@@ -377,6 +441,8 @@ class SweepRun {
     options.stop = options_.stop;
     options.validator = options_.validator;
     try {
+      make_folder(options.out);
+      write_whole(options.out + kSettingsFile, settings_of(plan, r.row).dump(2) + "\n");
       r.result = train(options);
     } catch (const Error& error) {
       // One that goes wrong must not cost the others; our own faults are not the row's.
@@ -419,6 +485,7 @@ SweepPlan plan_sweep(const SweepOptions& options) {
       const Recipe recipe = read_recipe(plan.recipe, sets_of(plan, row));
       check(recipe_model_config(recipe), "[model]");
       if (plan.columns.empty()) plan.columns = {recipe.validate.metric};
+      check_columns(plan.columns, metrics_of(recipe.objective.options.kind));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::internal || error.code() == ErrorCode::not_found) throw;
       problems += (problems.empty() ? "" : "; ") + row.name + ": " + error.what();
@@ -428,6 +495,7 @@ SweepPlan plan_sweep(const SweepOptions& options) {
     throw Error(ErrorCode::invalid_argument, options.file + ": " + problems,
                 "nothing was run; heed train RECIPE --print-config shows every key");
   }
+  choose_folders(plan);
   return plan;
 }
 

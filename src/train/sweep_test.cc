@@ -107,6 +107,7 @@ TEST_F(SweepTest, SaysWhatIsWrongBeforeAnythingRuns) {
   for (int i = 2; i <= 32; ++i) seeds += ", " + std::to_string(i);
   problem("[[grid]]\ntrain.seed = [" + seeds + "]\ntrain.steps = [" + seeds + "]",
           "more than 1000 rows");
+  problem("columns = [\"pearson\"]\n[[rows]]\nmodel.heads = 2", "columns has 'pearson'");
   problem("[[rows]\n", "sweep.toml:");
   SweepOptions none;
   none.file = path("absent.toml");
@@ -152,6 +153,39 @@ model.ffn = 96
   const SweepResult longer = sweep(options(text + "train.steps = 5\n"));
   EXPECT_THAT(begun_, ElementsAre("wild | row", "wide"));
   EXPECT_EQ(longer.rows[2].result.steps, 5);
+}
+
+TEST_F(SweepTest, ChangedSettingsAreAnotherTraining) {
+  const auto row = [](const std::string& rate, int steps) {
+    return "columns = [\"loss\"]\n[[rows]]\nname = \"rate\"\noptimizer.learning_rate = " + rate +
+           "\ntrain.steps = " + std::to_string(steps) + "\n";
+  };
+  const auto loss = [](const SweepResult& r) { return r.rows[0].result.validation.at("loss"); };
+  const SweepResult high = sweep(options(row("1e-2", 4)));
+  const SweepResult low = sweep(options(row("1e-4", 4)));
+  EXPECT_NE(loss(low), loss(high));
+  EXPECT_NE(low.rows[0].row.folder, high.rows[0].row.folder);
+  SweepOptions fresh = options(row("1e-4", 4));
+  fresh.out = path("fresh");
+  EXPECT_EQ(loss(sweep(fresh)), loss(low));
+  // Another seed too, and fewer steps than were trained; what was trained before is still there.
+  SweepOptions seeded = options(row("1e-2", 4));
+  seeded.set = {"train.seed=7"};
+  EXPECT_NE(loss(sweep(seeded)), loss(high));
+  EXPECT_EQ(sweep(options(row("1e-2", 2))).rows[0].result.steps, 2);
+  begun_.clear();
+  EXPECT_EQ(loss(sweep(options(row("1e-2", 4)))), loss(high));
+  EXPECT_TRUE(begun_.empty());
+  // A row that was stopped half-way is no exception.
+  std::atomic<bool> stop = false;
+  SweepOptions half = options(row("1e-3", 4));
+  half.out = path("half");
+  half.stop = &stop;
+  half.progress = [&](const TrainProgress& p) { stop = p.step == 2; };
+  EXPECT_FALSE(sweep(half).finished());
+  SweepOptions other = options(row("1e-4", 4));
+  other.out = path("half");
+  EXPECT_EQ(loss(sweep(other)), loss(low));
 }
 
 TEST_F(SweepTest, StopsBetweenAndWithinRows) {
