@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "kernels/tiled_gemm.h"
 
 namespace heed::kernels {
 namespace {
@@ -84,6 +85,10 @@ void gemm(ThreadPool& pool, const Gemm& g) {
     if (!g.accumulate) {
       for (int64_t i = 0; i < g.m; ++i) std::fill_n(g.c + i * g.ldc, g.n, 0.0f);
     }
+    return;
+  }
+  if (tiled_gemm_is_faster(g)) {
+    tiled_gemm(pool, g);
     return;
   }
   const GemmPartition cut = gemm_partition(g.m, g.n, g.k);

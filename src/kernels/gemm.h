@@ -1,4 +1,5 @@
-// The one seam to a library's matrix product: f32, all transposes, strided, accumulating.
+// The one seam to a library's matrix product: f32, all transposes, strided, accumulating. Where the
+// library is slow, a product of our own takes its place (tiled_gemm.h).
 //
 //   gemm(pool, {.transpose_b = true, .m = rows, .n = out, .k = in, .a = x, .lda = in, …});
 //

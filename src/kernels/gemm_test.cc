@@ -8,6 +8,8 @@
 
 #include "base/philox.h"
 #include "heed/error.h"
+#include "kernels/each_target.h"
+#include "kernels/tiled_gemm.h"
 
 namespace heed::kernels {
 namespace {
@@ -61,47 +63,66 @@ double exact(const Gemm& g, int64_t i, int64_t j) {
 const Shape kShapes[] = {{1, 1, 1},     {1, 300, 64},  {3, 5, 7},     {16, 33, 17},
                          {65, 129, 31}, {200, 96, 64}, {97, 515, 40}, {640, 64, 300}};
 
+// Transposes of A and B, and accumulate.
 class GemmTest : public testing::TestWithParam<std::tuple<bool, bool, bool>> {};
 
-TEST_P(GemmTest, MatchesDoublePrecisionAndLeavesTheRestAlone) {
-  const auto [ta, tb, accumulate] = GetParam();
+using Product = void (*)(ThreadPool&, const Gemm&);
+
+// As the seam chooses, and by our own product whether it would be chosen or not.
+const struct {
+  const char* name;
+  Product product;
+} kProducts[] = {{"gemm", gemm}, {"tiled_gemm", tiled_gemm}};
+
+void expect_exact(Product multiply, const Shape& shape, bool ta, bool tb, bool accumulate) {
   ThreadPool pool(2);
-  for (const Shape& shape : kShapes) {
-    Operands o(shape, ta, tb);
-    o.product.accumulate = accumulate;
-    const std::vector<float> before = o.c;
-    gemm(pool, o.product);
-    const double bound = 1e-6 * std::sqrt(static_cast<double>(shape.k)) + 1e-6;
-    for (int64_t i = 0; i < shape.m; ++i) {
-      for (int64_t j = 0; j < o.product.ldc; ++j) {
-        const auto at = static_cast<size_t>(i * o.product.ldc + j);
-        if (j >= shape.n) {
-          ASSERT_EQ(o.c[at], before[at]) << "written between the rows";
-        } else {
-          const double expected = exact(o.product, i, j) + (accumulate ? before[at] : 0.0f);
-          ASSERT_NEAR(o.c[at], expected, bound)
-              << shape.m << "x" << shape.n << "x" << shape.k << " at " << i << ", " << j;
-        }
+  Operands o(shape, ta, tb);
+  o.product.accumulate = accumulate;
+  const std::vector<float> before = o.c;
+  multiply(pool, o.product);
+  const double bound = 1e-6 * std::sqrt(static_cast<double>(shape.k)) + 1e-6;
+  for (int64_t i = 0; i < shape.m; ++i) {
+    for (int64_t j = 0; j < o.product.ldc; ++j) {
+      const auto at = static_cast<size_t>(i * o.product.ldc + j);
+      if (j >= shape.n) {
+        ASSERT_EQ(o.c[at], before[at]) << "written between the rows";
+      } else {
+        const double expected = exact(o.product, i, j) + (accumulate ? before[at] : 0.0f);
+        ASSERT_NEAR(o.c[at], expected, bound)
+            << shape.m << "x" << shape.n << "x" << shape.k << " at " << i << ", " << j;
       }
     }
   }
 }
 
+TEST_P(GemmTest, MatchesDoublePrecisionAndLeavesTheRestAlone) {
+  const auto [ta, tb, accumulate] = GetParam();
+  for (const Shape& shape : kShapes) {
+    ASSERT_NO_FATAL_FAILURE(expect_exact(gemm, shape, ta, tb, accumulate));
+    for_each_target([&, ta = ta, tb = tb, accumulate = accumulate] {
+      ASSERT_NO_FATAL_FAILURE(expect_exact(tiled_gemm, shape, ta, tb, accumulate));
+    });
+  }
+}
+
 TEST_P(GemmTest, TheSameBitsForAnyNumberOfThreads) {
   const auto [ta, tb, accumulate] = GetParam();
-  for (const Shape& shape : {Shape{1, 2048, 512}, Shape{640, 64, 300}, Shape{300, 1200, 96},
-                             Shape{1008, 512, 520}, Shape{128, 128, 4080}}) {
-    std::vector<float> first;
-    for (const int threads : {1, 2, 3, 5}) {
-      ThreadPool pool(threads);
-      Operands o(shape, ta, tb);
-      o.product.accumulate = accumulate;
-      gemm(pool, o.product);
-      if (threads == 1) {
-        first = o.c;
-      } else {
-        ASSERT_EQ(std::memcmp(first.data(), o.c.data(), first.size() * sizeof(float)), 0)
-            << threads << " threads, " << shape.m << "x" << shape.n << "x" << shape.k;
+  for (const auto& [name, multiply] : kProducts) {
+    for (const Shape& shape : {Shape{1, 2048, 512}, Shape{640, 64, 300}, Shape{300, 1200, 96},
+                               Shape{1008, 512, 520}, Shape{128, 128, 4080}}) {
+      std::vector<float> first;
+      for (const int threads : {1, 2, 3, 5}) {
+        ThreadPool pool(threads);
+        Operands o(shape, ta, tb);
+        o.product.accumulate = accumulate;
+        multiply(pool, o.product);
+        if (threads == 1) {
+          first = o.c;
+        } else {
+          ASSERT_EQ(std::memcmp(first.data(), o.c.data(), first.size() * sizeof(float)), 0)
+              << name << ", " << threads << " threads, " << shape.m << "x" << shape.n << "x"
+              << shape.k;
+        }
       }
     }
   }
