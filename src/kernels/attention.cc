@@ -163,22 +163,22 @@ void write_probabilities(const QueryTile& q, const float* log_sum_exp, const Wor
   });
 }
 
-// Calls body(QueryTile) for all queries of the heads that share the problem's keys.
+// Calls body(QueryTile) for these queries of all heads that share the problem's keys.
 template <class Body>
-void for_each_query_tile(const Problem& p, const Body& body) {
+void for_each_query_tile(const Problem& p, const QueryRange& range, const Body& body) {
   const int group = p.a.heads / p.a.kv_heads;
   for (int head = p.kv_head * group; head < (p.kv_head + 1) * group; ++head) {
-    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
-      body(QueryTile{p, head, query, std::min(kQueryTile, p.queries - query)});
+    for (int64_t query = range.begin; query < range.end; query += kQueryTile) {
+      body(QueryTile{p, head, query, std::min(kQueryTile, range.end - query)});
     }
   }
 }
 
-void forward(const Attention& a, const AttentionOutput& output, int64_t sequence, int kv_head,
-             const Workspace& work) {
-  const Problem p(a, sequence, kv_head);
-  pack_transposed(p.k, a.k_stride, p.keys, a.head_dim, work.keys);
-  for_each_query_tile(p, [&](const QueryTile& q) {
+void forward(const Problem& p, const QueryRange& range, const AttentionOutput& output,
+             int64_t sequence, const Workspace& work) {
+  const Attention& a = p.a;
+  pack_transposed(p.k, a.k_stride, reached_keys(p, range), a.head_dim, work.keys);
+  for_each_query_tile(p, range, [&](const QueryTile& q) {
     forward_tile(q, output, work);
     if (output.probabilities) {
       float* first = output.probabilities + output.probability_offsets[sequence];
@@ -340,7 +340,7 @@ void backward(const Attention& a, const AttentionGradients& g, int64_t sequence,
     zero_rows(g.dq + p.first_query * g.dq_stride + group * kv_column, p.queries, g.dq_stride,
               int64_t{group} * a.head_dim);
   }
-  for_each_query_tile(p, [&](const QueryTile& q) { backward_tile(q, g, work); });
+  for_each_query_tile(p, {0, p.queries}, [&](const QueryTile& q) { backward_tile(q, g, work); });
 }
 
 }  // namespace
@@ -376,9 +376,11 @@ void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutp
              "attention: probabilities need the log-sum-exp");
   const int64_t keys = longest_keys(a), floats = attention_scratch_floats(a, false);
   const auto run = HWY_DYNAMIC_DISPATCH(forward);
-  for_each_problem(pool, a, false, [&](int64_t sequence, int kv_head, int64_t share) {
-    run(a, output, sequence, kv_head, Workspace(scratch + share * floats, a, keys, false));
-  });
+  for_each_query_range(pool, a,
+                       [&](int64_t sequence, int kv_head, const QueryRange& range, int64_t share) {
+                         run(Problem(a, sequence, kv_head), range, output, sequence,
+                             Workspace(scratch + share * floats, a, keys, false));
+                       });
 }
 
 void attention_backward(ThreadPool& pool, const Attention& a, const AttentionGradients& gradients,

@@ -132,17 +132,17 @@ void forward_tile(const GroupTile& g, const AttentionOutput& output, const Block
   }
 }
 
-void forward_blocks(const Attention& a, const AttentionOutput& output, int64_t sequence,
-                    int kv_head, const BlockWorkspace& work) {
-  const Problem p(a, sequence, kv_head);
+void forward_blocks(const Problem& p, const QueryRange& range, const AttentionOutput& output,
+                    const BlockWorkspace& work) {
+  const Attention& a = p.a;
   const int group = a.heads / a.kv_heads;
   const int most_heads = std::min<int>(group, kQueryTile);
   const int64_t most_queries = kQueryTile / most_heads;
   for (int head = 0; head < group; head += most_heads) {
     const int heads = std::min(most_heads, group - head);
-    for (int64_t query = 0; query < p.queries; query += most_queries) {
-      const int64_t queries = std::min(most_queries, p.queries - query);
-      forward_tile({p, kv_head * group + head, heads, query, queries}, output, work);
+    for (int64_t query = range.begin; query < range.end; query += most_queries) {
+      const int64_t queries = std::min(most_queries, range.end - query);
+      forward_tile({p, p.kv_head * group + head, heads, query, queries}, output, work);
     }
   }
 }
@@ -174,9 +174,11 @@ void attention_over_blocks(ThreadPool& pool, const Attention& a, const Attention
   check(a, output);
   const int64_t floats = BlockWorkspace(nullptr, a).floats;
   const auto run = HWY_DYNAMIC_DISPATCH(forward_blocks);
-  for_each_problem(pool, a, false, [&](int64_t sequence, int kv_head, int64_t share) {
-    run(a, output, sequence, kv_head, BlockWorkspace(scratch + share * floats, a));
-  });
+  for_each_query_range(pool, a,
+                       [&](int64_t sequence, int kv_head, const QueryRange& range, int64_t share) {
+                         run(Problem(a, sequence, kv_head), range, output,
+                             BlockWorkspace(scratch + share * floats, a));
+                       });
 }
 
 }  // namespace heed::kernels

@@ -184,6 +184,16 @@ TEST_P(AttentionBlocksTest, NeighboursAndThreadsChangeNothing) {
   }
 }
 
+TEST_P(AttentionBlocksTest, ThreadsShareOneSequence) {
+  const Cache cache(GetParam().kv_heads, {kLongest});
+  const auto expected = cache.from_rows(GetParam());
+  for (const int threads : {1, 2, 3, 16}) {
+    const auto out =
+        cache.from_blocks(GetParam(), {{cache.queries(0), kLongest, cache.table(0)}}, threads);
+    ASSERT_TRUE(same_bits(out.data(), expected.data(), static_cast<int64_t>(out.size())));
+  }
+}
+
 TEST_P(AttentionBlocksTest, SequencesMayShareBlocks) {
   const Cache cache(GetParam().kv_heads, {70});
   const auto last = [&](int64_t keys) {

@@ -7,9 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "base/philox.h"
+#include "kernels/attention_tiles.h"
 
 namespace heed::kernels {
 namespace {
@@ -144,6 +147,86 @@ TEST(Attention, AQueryThatSeesNoKeyGetsZeros) {
   for (int64_t i = 0; i < kWidth; ++i) {
     EXPECT_NE(out[static_cast<size_t>(i)], 0);
     EXPECT_EQ(out[static_cast<size_t>(kWidth + i)], 0);
+  }
+}
+
+// All heads share one key/value head: nothing but its queries can be dealt out.
+TEST_P(AttentionTest, OneSequenceOfOneHeadHasTheSameBitsOnAnyNumberOfThreads) {
+  constexpr int64_t kLength = 333;
+  const auto q = random_floats(kLength * kWidth, 7), k = random_floats(kLength * kKvWidth, 8),
+             v = random_floats(kLength * kKvWidth, 9);
+  Sequences one;
+  one.add(q.data(), kLength, k.data(), v.data(), kLength, 0);
+  const auto set = [](Attention& a) { GetParam().set(a), a.kv_heads = 1; };
+  const auto expected = one.forward(1, set);
+  for (const int threads : {2, 3, 7}) {
+    EXPECT_TRUE(same_bits(one.forward(threads, set).data(), expected.data(), kLength * kWidth));
+  }
+}
+
+struct Dealt {
+  int64_t sequence;
+  int head;
+  QueryRange range;
+  int64_t share;
+};
+
+std::vector<Dealt> dealt(const Attention& a, int threads) {
+  ThreadPool pool(threads);
+  std::mutex mutex;
+  std::vector<Dealt> all;
+  for_each_query_range(pool, a,
+                       [&](int64_t sequence, int head, const QueryRange& range, int64_t share) {
+                         const std::lock_guard lock(mutex);
+                         all.push_back({sequence, head, range, share});
+                       });
+  std::ranges::sort(all, {},
+                    [](const Dealt& d) { return std::tuple(d.sequence, d.head, d.range.begin); });
+  return all;
+}
+
+TEST(Attention, ALongSequenceIsDealtToAllThreads) {
+  const int32_t offsets[] = {0, 1024};
+  Attention a;
+  a.head_dim = 64, a.sequences = 1, a.query_offsets = a.key_offsets = offsets;
+  for (const bool causal : {false, true}) {
+    a.after = causal ? 0 : kUnlimited;
+    const std::vector<Dealt> parts = dealt(a, 3);
+    ASSERT_EQ(parts.size(), 3u);
+    int64_t at = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_EQ(parts[i].share, static_cast<int64_t>(i));
+      EXPECT_EQ(parts[i].range.begin, at);
+      at = parts[i].range.end;
+      // Of pairs of query and key, no share has much more than a third.
+      const auto begin = static_cast<double>(parts[i].range.begin), end = static_cast<double>(at);
+      const double pairs = causal ? (end * end - begin * begin) / 2 : (end - begin) * 1024;
+      EXPECT_LT(pairs, (causal ? 0.5 : 1) * 1024 * 1024 * 0.4) << i;
+    }
+    EXPECT_EQ(at, 1024);
+  }
+}
+
+TEST(Attention, EveryQueryIsDealtOnce) {
+  const int32_t offsets[] = {0, 0, 1, 500, 548, 549, 700};
+  Attention a;
+  a.heads = a.kv_heads = 3, a.head_dim = 8, a.sequences = 6;
+  a.query_offsets = a.key_offsets = offsets;
+  for (const int64_t before : {kUnlimited, int64_t{20}}) {
+    a.before = before, a.after = 0;
+    for (const int threads : {1, 2, 5, 16}) {
+      std::vector<int64_t> next(18, 0);
+      for (const Dealt& d : dealt(a, threads)) {
+        int64_t& at = next[static_cast<size_t>(3 * d.sequence + d.head)];
+        EXPECT_EQ(d.range.begin, at);
+        EXPECT_GT(d.range.end, at);
+        EXPECT_LT(d.share, threads);
+        at = d.range.end;
+      }
+      for (int64_t i = 0; i < 18; ++i) {
+        EXPECT_EQ(next[static_cast<size_t>(i)], a.queries(i / 3)) << threads << " threads";
+      }
+    }
   }
 }
 

@@ -202,12 +202,76 @@ inline int64_t cost(const Attention& a, int64_t s) {
   const int64_t keys = a.keys(s);
   const int64_t window = std::min(
       keys, std::min(a.before, kUnlimited / 2) + std::min(a.after, kUnlimited / 2) + kKeyTile);
-  const int64_t loaded = a.blocks ? window : keys;  // rows are packed whole
-  return a.queries(s) * window + 16 * loaded + 16;
+  return a.queries(s) * window + 16 * keys + 16;
 }
 
-// Calls body(sequence, kv_head, share) for all of them, about the same cost to each share of the
-// pool. Consecutive pairs stay on one thread. When `whole_heads`, all sequences of a head do.
+// Some queries of a sequence: [begin, end).
+struct QueryRange {
+  int64_t begin, end;
+
+  bool operator==(const QueryRange&) const = default;
+};
+
+// The keys that may be seen by these queries, counted from the first one on.
+inline int64_t reached_keys(const Problem& p, const QueryRange& range) {
+  if (p.a.after > 0) return p.keys;
+  return std::clamp<int64_t>(p.first_position + range.end, 0, p.keys);
+}
+
+// What a tile of queries costs, likewise.
+inline int64_t tile_cost(const Problem& p, const QueryRange& range) {
+  const int64_t loaded = p.table ? 0 : p.keys;  // rows are packed before the first tile
+  const int64_t packing = range.begin == 0 ? 16 * loaded + 16 : 0;
+  if (p.a.global_queries) return packing + (range.end - range.begin) * p.keys;
+  const int64_t seen = p.visible(range.end - 1).end - p.visible(range.begin).begin;
+  return packing + (range.end - range.begin) * (std::max<int64_t>(seen, 0) + kColumnStep);
+}
+
+// For forward, whose rows do not depend on each other: calls body(sequence, kv_head, range, share)
+// so that each query of each key/value head is in one range, and about the same cost goes to each
+// share of the pool. What follows each other stays together, as keys are packed for each range
+// anew; but a single long sequence is enough for all threads.
+template <class Body>
+void for_each_query_range(ThreadPool& pool, const Attention& a, const Body& body) {
+  const auto tiles_of = [](const Problem& p, const auto& each) {
+    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
+      const QueryRange tile{query, std::min(query + kQueryTile, p.queries)};
+      each(tile, tile_cost(p, tile));
+    }
+  };
+  const int64_t shares = pool.threads();
+  int64_t total = 0;
+  for (int64_t s = 0; s < a.sequences; ++s) {
+    tiles_of(Problem(a, s, 0), [&](QueryRange, int64_t cost) { total += cost * a.kv_heads; });
+  }
+  pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
+    int64_t done = 0;  // cost of everything before this tile
+    for (int64_t s = 0; s < a.sequences; ++s) {
+      for (int head = 0; head < a.kv_heads; ++head) {
+        const Problem p(a, s, head);
+        QueryRange range{0, 0};
+        int64_t range_share = -1;
+        const auto finish = [&] {
+          if (range_share >= begin && range_share < end) body(s, head, range, range_share);
+        };
+        tiles_of(p, [&](QueryRange tile, int64_t cost) {
+          const int64_t share = std::min(shares - 1, done * shares / total);
+          if (share != range_share) {
+            finish();
+            range = tile, range_share = share;
+          }
+          range.end = tile.end;
+          done += cost;
+        });
+        finish();
+      }
+    }
+  });
+}
+
+// For backward, which sums over queries: calls body(sequence, kv_head, share) for all of them,
+// about the same cost to each share of the pool. Consecutive pairs stay on one thread. When
+// `whole_heads`, all sequences of a head do.
 template <class Body>
 void for_each_problem(ThreadPool& pool, const Attention& a, bool whole_heads, const Body& body) {
   const int64_t shares = pool.threads();
