@@ -1,12 +1,13 @@
 // The speed of answering: batches of requests through the engine, next to the machine's limits.
 #include <algorithm>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bench/limits.h"
 #include "bench/preset_bench.h"
 #include "bench/row.h"
+#include "bench/turns.h"
 #include "heed/bench.h"
 #include "heed/engine.h"
 #include "heed/error.h"
@@ -112,15 +113,15 @@ struct Times {
   Clock::time_point done;
 };
 
-// The best of several batches, and every single wait; in seconds.
+// What batches took, each by itself, and every single wait; in seconds.
 struct Measured {
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
-
-  bool is_streamed = false;  // without it nobody knows when the prompts were done
-  double prompt = kNever;    // until all first tokens are there
-  double rest = kNever;      // from then on; all of it, if nothing is streamed
-  double batch = kNever;
+  bool is_streamed = false;     // without it nobody knows when the prompts were done
+  std::vector<double> prompts;  // until all first tokens are there
+  std::vector<double> rests;    // from then on; all of it, if nothing is streamed
+  std::vector<double> batches;
   std::vector<double> requests, tokens;
+  // Of the machine's limits.
+  bench::PairedShares rest_gemm, rest_reading, prompt_gemm;
 };
 
 class Batches {
@@ -176,9 +177,9 @@ class Batches {
         measured.tokens.push_back(seconds(t.pieces[i - 1], t.pieces[i]));
       }
     }
-    measured.batch = std::min(measured.batch, batch);
-    measured.prompt = std::min(measured.prompt, prompt);
-    measured.rest = std::min(measured.rest, batch - prompt);
+    measured.batches.push_back(batch);
+    measured.prompts.push_back(prompt);
+    measured.rests.push_back(batch - prompt);
     return batch;
   }
 
@@ -217,7 +218,11 @@ Percentiles milliseconds(std::vector<double>& seconds) {
   return {1e3 * p.p50, 1e3 * p.p90, 1e3 * p.p99};
 }
 
-// Batches, with the limits in their middle: other programs on the machine come and go.
+// The values since the last turn, from index `begin` on.
+std::vector<double> since(size_t begin, const std::vector<double>& values) {
+  return {values.begin() + static_cast<std::ptrdiff_t>(begin), values.end()};
+}
+
 Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
                  DecodeBench& result) {
   ThreadPool pool(options.threads);  // of the limits: the engine has its own
@@ -228,14 +233,24 @@ Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
   bench::describe_run(config, pool, result);
   Batches batches(engine, config, options);
   Measured warm_up, measured;
-  batches.run(warm_up);  // touches all memory for the first time
-  for (int half = 0; half < 2; ++half) {
-    bench::best_seconds(options.seconds / 2, [&] { return batches.run(measured); });
-    if (half > 0) continue;
-    result.peak_rss_bytes = peak_rss_bytes();  // before the limits' own numbers come
-    result.gemm_limit_gflops = bench::measure_gemm_gflops(pool, options.seconds / 20);
-    result.bandwidth_limit_gbs = bench::measure_read_gbs(pool, options.seconds / 20);
-  }
+  const double batch_seconds = batches.run(warm_up);  // touches all memory for the first time
+  std::optional<bench::GemmLimit> gemm;
+  std::optional<bench::ReadLimit> reading;
+  size_t turn_begin = 0;
+  bench::in_turns(
+      options.seconds, batch_seconds, [&] { batches.run(measured); },
+      [&](double seconds) {
+        if (!gemm) {
+          result.peak_rss_bytes = peak_rss_bytes();  // before the limits' own numbers come
+          gemm.emplace(pool), reading.emplace(pool);
+        }
+        const std::vector<double> gflops = gemm->sample(seconds);
+        const std::vector<double> gbs = reading->sample(seconds);
+        measured.rest_gemm.add(since(turn_begin, measured.rests), gflops);
+        measured.rest_reading.add(since(turn_begin, measured.rests), gbs);
+        measured.prompt_gemm.add(since(turn_begin, measured.prompts), gflops);
+        turn_begin = measured.rests.size();
+      });
   return measured;
 }
 
@@ -249,22 +264,26 @@ DecodeBench bench_decode(const DecodeBenchOptions& options, Family family) {
   int64_t first = family == Family::decoder_only ? 1 : 0;
   Work work = costs.steps(first);
   if (measured.is_streamed) {
-    result.prompt_ms = 1e3 * measured.prompt;
+    const double prompt = bench::percentile(measured.prompts, 0), flops = costs.input().flops;
+    result.prompt_ms = 1e3 * prompt;
     result.prompt_tokens_per_second =
-        static_cast<double>(options.requests * options.length) / measured.prompt;
-    result.prompt_gflops = costs.input().flops / measured.prompt / 1e9;
-    result.prompt_fraction_of_limit = result.prompt_gflops / result.gemm_limit_gflops;
+        static_cast<double>(options.requests * options.length) / prompt;
+    result.prompt_gflops = flops / prompt / 1e9;
+    result.prompt_fraction_of_limit = measured.prompt_gemm.share(flops);
     result.token_ms = milliseconds(measured.tokens);
   } else {
     work += costs.input();
     first = 0;
   }
   result.tokens = options.requests * (options.new_tokens - first);
-  bench::fill_speeds(measured.rest, work.flops, result);
-  result.gbs = work.bytes / measured.rest / 1e9;
-  result.fraction_of_bandwidth = result.gbs / result.bandwidth_limit_gbs;
-  result.batch_ms = 1e3 * measured.batch;
-  result.requests_per_second = static_cast<double>(options.requests) / measured.batch;
+  const double rest = bench::percentile(measured.rests, 0);
+  const double batch = bench::percentile(measured.batches, 0);
+  bench::fill_speeds(rest, work.flops, measured.rest_gemm, result);
+  result.gbs = work.bytes / rest / 1e9;
+  result.bandwidth_limit_gbs = measured.rest_reading.best_limit();
+  result.fraction_of_bandwidth = measured.rest_reading.share(work.bytes);
+  result.batch_ms = 1e3 * batch;
+  result.requests_per_second = static_cast<double>(options.requests) / batch;
   result.latency_ms = milliseconds(measured.requests);
   return result;
 }

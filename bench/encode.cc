@@ -1,9 +1,11 @@
 // The speed of reading texts: hidden states of a batch, next to the GEMM limit.
+#include <optional>
 #include <vector>
 
 #include "bench/limits.h"
 #include "bench/preset_bench.h"
 #include "bench/row.h"
+#include "bench/turns.h"
 #include "heed/bench.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
@@ -64,27 +66,34 @@ EncodeBench bench_encode(const EncodeBenchOptions& options) {
   bench::describe_run(config, pool, result);
   result.tokens = batch.rows();
   result.planned_bytes = static_cast<int64_t>(plan.peak_bytes());
-  std::vector<double> times;
-  // The limit is measured in the middle: other programs on the machine come and go.
-  for (int half = 0; half < 2; ++half) {
-    bench::best_seconds(options.seconds / 2, [&] {
-      arena.rewind({0});
-      Ctx ctx{pool, arena};
-      const bench::Clock::time_point start = bench::Clock::now();
-      run(ctx);
-      times.push_back(bench::seconds_since(start));
-      return times.back();
-    });
-    if (half > 0) continue;
-    result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
-    result.gemm_limit_gflops = bench::measure_gemm_gflops(pool, options.seconds / 20);
-  }
+  const auto run_once = [&] {
+    arena.rewind({0});
+    Ctx ctx{pool, arena};
+    const bench::Clock::time_point start = bench::Clock::now();
+    run(ctx);
+    return bench::seconds_since(start);
+  };
+  const double first = run_once();  // touches all memory for the first time
+  std::vector<double> times, turn;
+  bench::PairedShares shares;
+  std::optional<bench::GemmLimit> gemm;
+  bench::in_turns(
+      options.seconds, first, [&] { turn.push_back(run_once()); },
+      [&](double seconds) {
+        if (!gemm) {
+          result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
+          gemm.emplace(pool);
+        }
+        shares.add(turn, gemm->sample(seconds));
+        times.insert(times.end(), turn.begin(), turn.end());
+        turn.clear();
+      });
   const double best = bench::percentile(times, 0);
   result.batch_ms = 1e3 * best;
   result.batch_ms_p50 = 1e3 * bench::percentile(times, 50);
   result.batch_ms_p90 = 1e3 * bench::percentile(times, 90);
   result.sequences_per_second = static_cast<double>(options.sequences) / best;
-  bench::fill_speeds(best, batch_flops(config, options), result);
+  bench::fill_speeds(best, batch_flops(config, options), shares, result);
   return result;
 }
 

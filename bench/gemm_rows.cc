@@ -155,8 +155,7 @@ Time measure_forward(const Layer& layer, Bench& bench) {
 // still in a cache when its turn comes again.
 Time measure_decoding(const Layer& layer, Bench& bench) {
   const int64_t weight = layer.in * layer.out;
-  const int64_t far =
-      std::max<int64_t>(256 << 20, 4 * last_cache_bytes()) / static_cast<int64_t>(sizeof(float));
+  const int64_t far = far_bytes() / static_cast<int64_t>(sizeof(float));
   const int64_t weights = std::max<int64_t>(far / weight, 2);
   Arena arena = scratch_for(layer, bench.pool);
   float* scratch = arena.allocate<float>(arena.capacity_bytes() / sizeof(float));

@@ -14,12 +14,9 @@ using bench::Limits;
 using bench::Row;
 
 SpeedSizes sizes_for(int threads) {
-  // Twice what stream measurements ask for, so that an op that touches a part is still far beyond
-  // the caches.
-  constexpr int64_t kMemoryBytes = 256 << 20;
   const auto float_bytes = static_cast<int64_t>(sizeof(float));
   return {
-      .memory_floats = std::max(kMemoryBytes, 4 * bench::last_cache_bytes()) / float_bytes,
+      .memory_floats = bench::far_bytes() / float_bytes,
       .l2_floats = std::min(threads, available_cpus()) * bench::l2_cache_bytes() / 2 / float_bytes,
   };
 }

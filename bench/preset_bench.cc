@@ -56,10 +56,11 @@ void describe_run(const ModelConfig& config, const ThreadPool& pool, PresetBench
   result.parameters = parameter_count(config);
 }
 
-void fill_speeds(double seconds, double flops, PresetBench& result) {
+void fill_speeds(double seconds, double flops, const PairedShares& gemm, PresetBench& result) {
   result.tokens_per_second = static_cast<double>(result.tokens) / seconds;
   result.gflops = flops / seconds / 1e9;
-  result.fraction_of_limit = result.gflops / result.gemm_limit_gflops;
+  result.gemm_limit_gflops = gemm.best_limit();
+  result.fraction_of_limit = gemm.share(flops);
 }
 
 double percentile(std::vector<double>& values, size_t p) {

@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "base/thread_pool.h"
+#include "bench/turns.h"
 #include "heed/bench.h"
 #include "model/network.h"
 
@@ -26,8 +27,9 @@ std::vector<int32_t> random_ids(Random& random, int64_t count, int64_t vocabular
 
 // Threads, instruction set and parameters of a result.
 void describe_run(const ModelConfig& config, const ThreadPool& pool, PresetBench& result);
-// Its speeds, from the seconds that one batch took and the operations of its matrix products.
-void fill_speeds(double seconds, double flops, PresetBench& result);
+// Its speeds, from the seconds that the best batch took, the operations of its matrix products, and
+// all batches next to the GEMM limit.
+void fill_speeds(double seconds, double flops, const PairedShares& gemm, PresetBench& result);
 
 // The share p of 100 of all values lies at or below this one; values are not empty, and sorted by
 // the call.

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include "bench/limits.h"
 #include "bench/preset_bench.h"
 #include "bench/row.h"
+#include "bench/turns.h"
 #include "heed/bench.h"
 #include "heed/error.h"
 #include "train/optimizer.h"
@@ -149,34 +152,42 @@ TrainBench bench_train(const TrainBenchOptions& options) {
       static_cast<int64_t>(4 * p.all_values().size_bytes() + runner.training_bytes(batch));
   double best = std::numeric_limits<double>::infinity(), least_cpu = best;
   int64_t step = 0;
-  // The limit is measured in the middle: other programs on the machine come and go.
-  for (int half = 0; half < 2; ++half) {
-    bench::best_seconds(options.seconds / 2, [&] {
-      const bench::Clock::time_point start = bench::Clock::now();
-      const double cpu_start = cpu_seconds();
-      p.begin_step();
-      runner.train(batch, counts, {.seed = options.seed, .step = ++step});
-      const bench::Clock::time_point trained = bench::Clock::now();
-      p.finish_gradients();
-      constexpr double kLearningRate = 1e-4;
-      optimizer.update(pool, kLearningRate, optimizer.clip_factor(optimizer.gradient_norm(pool)));
-      const double seconds = bench::seconds_since(start), update = bench::seconds_since(trained);
-      least_cpu = std::min(least_cpu, cpu_seconds() - cpu_start);
-      if (seconds < best) {
-        best = seconds;
-        result.step_ms = 1e3 * seconds;
-        result.update_ms = 1e3 * update;
-        result.backward_ms = 1e3 * runner.times().backward_seconds;
-        result.forward_ms = result.step_ms - result.update_ms - result.backward_ms;
-      }
-      return seconds;
-    });
-    if (half > 0) continue;
-    result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
-    result.gemm_limit_gflops = bench::measure_gemm_gflops(pool, options.seconds / 20);
-  }
+  const auto run = [&] {
+    const bench::Clock::time_point start = bench::Clock::now();
+    const double cpu_start = cpu_seconds();
+    p.begin_step();
+    runner.train(batch, counts, {.seed = options.seed, .step = ++step});
+    const bench::Clock::time_point trained = bench::Clock::now();
+    p.finish_gradients();
+    constexpr double kLearningRate = 1e-4;
+    optimizer.update(pool, kLearningRate, optimizer.clip_factor(optimizer.gradient_norm(pool)));
+    const double seconds = bench::seconds_since(start), update = bench::seconds_since(trained);
+    least_cpu = std::min(least_cpu, cpu_seconds() - cpu_start);
+    if (seconds < best) {
+      best = seconds;
+      result.step_ms = 1e3 * seconds;
+      result.update_ms = 1e3 * update;
+      result.backward_ms = 1e3 * runner.times().backward_seconds;
+      result.forward_ms = result.step_ms - result.update_ms - result.backward_ms;
+    }
+    return seconds;
+  };
+  const double first = run();  // touches all memory for the first time
+  std::vector<double> turn;
+  bench::PairedShares shares;
+  std::optional<bench::GemmLimit> gemm;
+  bench::in_turns(
+      options.seconds, first, [&] { turn.push_back(run()); },
+      [&](double seconds) {
+        if (!gemm) {
+          result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
+          gemm.emplace(pool);
+        }
+        shares.add(turn, gemm->sample(seconds));
+        turn.clear();
+      });
   result.cpu_ms = 1e3 * least_cpu;
-  bench::fill_speeds(best, step_flops(config, options, batch), result);
+  bench::fill_speeds(best, step_flops(config, options, batch), shares, result);
   return result;
 }
 

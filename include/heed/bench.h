@@ -64,6 +64,8 @@ struct PresetBench {
   double tokens_per_second = 0;
   double gflops = 0;             // of the matrix products alone
   double gemm_limit_gflops = 0;  // the best GEMM seen in this run
+  // Batches and limits are measured in turns, and this is the median over the turns: not quite the
+  // quotient of the two bests above. So are the other fractions below.
   double fraction_of_limit = 0;
   int64_t peak_rss_bytes = 0;  // of the process, before the limits are measured
 };
