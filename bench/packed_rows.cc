@@ -1,5 +1,5 @@
-// Rows times weights of each type: one row, as a step of decoding has it and bound by reading the
-// weight, and many, bound by arithmetic.
+// Rows times weights of each type, packed as models that answer have them: one row, as a step of
+// decoding has it and bound by reading the weight, and many, bound by arithmetic.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -8,7 +8,6 @@
 #include "base/philox.h"
 #include "bench/row.h"
 #include "kernels/packed_product.h"
-#include "kernels/row_product.h"
 
 namespace heed::bench {
 namespace {
@@ -29,9 +28,7 @@ struct Shape {
   WeightType type;
   int64_t m, n, k;
 
-  int64_t weight_bytes() const {
-    return type == WeightType::f32 ? 4 * n * k : kernels::packed_bytes(type, n, k);
-  }
+  int64_t weight_bytes() const { return kernels::packed_bytes(type, n, k); }
 };
 
 float* random_floats(Arena& memory, int64_t count, Random& random) {
@@ -56,45 +53,24 @@ void fill(const PackedWeight& w, const float* row) {
 }
 
 Time measure(const Shape& s, Bench& bench) {
-  const int threads = bench.pool.threads();
-  const bool packed = s.type != WeightType::f32;
   PackedWeight w{s.type, s.n, s.k};
-  const int64_t scratch_floats = packed
-                                     ? kernels::packed_product_scratch_floats(s.m, w, threads)
-                                     : kernels::row_product_scratch_floats(s.m, s.n, s.k, threads);
-  const int64_t weight_bytes = s.weight_bytes();
-  Arena memory(static_cast<size_t>(weight_bytes) +
+  const int64_t scratch_floats =
+      std::max<int64_t>(1, kernels::packed_product_scratch_floats(s.m, w, bench.pool.threads()));
+  const auto weight_bytes = static_cast<size_t>(s.weight_bytes());
+  Arena memory(weight_bytes +
                static_cast<size_t>(s.m * s.k + s.m * s.n + scratch_floats) * sizeof(float) +
-               5 * Arena::kAlignment);
+               4 * Arena::kAlignment);
   Random random({.seed = bench.seed, .site = 3});
   const float* x = random_floats(memory, s.m * s.k, random);
   float* y = memory.allocate<float>(static_cast<size_t>(s.m * s.n));
   float* scratch = memory.allocate<float>(static_cast<size_t>(scratch_floats));
-  const float* floats = nullptr;
-  if (packed) {
-    w.memory = memory.allocate<std::byte>(static_cast<size_t>(weight_bytes));
-    fill(w, x);
-  } else {
-    floats = random_floats(memory, s.n * s.k, random);
-  }
+  w.memory = memory.allocate<std::byte>(weight_bytes);
+  fill(w, x);
   return {best_seconds(bench.seconds, [&] {
     const Clock::time_point start = Clock::now();
-    if (packed) {
-      kernels::packed_product(
-          bench.pool,
-          {.m = s.m, .x = x, .x_row = s.k, .w = w, .y = y, .y_row = s.n, .scratch = scratch});
-    } else {
-      kernels::row_product(bench.pool, {.m = s.m,
-                                        .n = s.n,
-                                        .k = s.k,
-                                        .x = x,
-                                        .x_row = s.k,
-                                        .w = floats,
-                                        .w_row = s.k,
-                                        .y = y,
-                                        .y_row = s.n,
-                                        .scratch = scratch});
-    }
+    kernels::packed_product(
+        bench.pool,
+        {.m = s.m, .x = x, .x_row = s.k, .w = w, .y = y, .y_row = s.n, .scratch = scratch});
     return seconds_since(start);
   })};
 }
