@@ -27,6 +27,7 @@ std::vector<Row> matching_rows(int threads, const std::string& filter) {
   add_row_product_rows(rows);
   const SpeedSizes sizes = sizes_for(threads);
   add_op_rows(sizes, rows);
+  add_attention_rows(rows);
   add_kernel_rows(sizes, rows);
   add_packed_rows(rows);
   std::set<std::string> first_words;

@@ -63,13 +63,32 @@ TEST(BenchOps, ComparesFewRowsWithReadingTheWeight) {
 }
 
 TEST(BenchOps, MeasuresProductsOfEveryType) {
-  for (const std::string type : {"f16", "int8", "int4"}) {
+  for (const std::string type : {"f32", "f16", "int8", "int4"}) {
     const OpsBench bench =
         bench_ops({.threads = 1, .seconds_per_row = 0.001, .filter = "product " + type});
     ASSERT_EQ(bench.rows.size(), 4u);  // 1, 4, 32 and 128 rows
     EXPECT_GT(bench.rows.front().gbs, 0);
     EXPECT_GT(bench.rows.back().gflops, 0);
   }
+}
+
+// Full, causal and cached at three lengths; with a window, over rows and cached, at three.
+TEST(BenchOps, MeasuresLongSequences) {
+  const OpsBench bench =
+      bench_ops({.threads = 2, .seconds_per_row = 0.001, .filter = "attention long"});
+  ASSERT_EQ(bench.rows.size(), 15u);
+  const auto flop = [&](const std::string& name, const std::string& shape) {
+    for (const OpsBenchRow& row : bench.rows) {
+      if (row.name == name && row.shape == shape) return row.gflops * row.ms * 1e6;
+    }
+    ADD_FAILURE() << "no row " << name << " " << shape;
+    return 0.0;
+  };
+  EXPECT_NEAR(flop("attention long full forward", "16x512x8x64"), 4.0 * 16 * 512 * 512 * 512, 1e3);
+  EXPECT_NEAR(flop("attention long causal forward", "4x2048x8x64"),
+              4.0 * 4 * (2048 * 2049 / 2) * 512, 1e3);
+  EXPECT_NEAR(flop("attention long window forward", "2x1024x8x64"),
+              4.0 * 2 * (128 * 129 / 2 + 896 * 128) * 512, 1e3);
 }
 
 TEST(BenchOps, AnUnknownFilterIsAnError) {

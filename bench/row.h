@@ -65,6 +65,8 @@ void add_gemm_rows(std::vector<Row>& rows);
 void add_row_product_rows(std::vector<Row>& rows);
 // op_rows.cc: the op table's speed cases.
 void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
+// attention_rows.cc: attention over long sequences, over rows and over a cache's blocks.
+void add_attention_rows(std::vector<Row>& rows);
 // kernel_rows.cc: what is no op by itself, or only an op's epilogue.
 void add_kernel_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
 // packed_rows.cc: rows times weights of each type.
