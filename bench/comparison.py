@@ -2,7 +2,7 @@
 program or next to a limit of the machine, with the aim and with what was stored for a machine like this.
 
 A measurement is {"machine": {…}, "train": {CONFIG: {PROGRAM: {FIGURE: value}}}, "encode": …}; the groups are what
-bench/train_peers, encode_peers, generate_peers and translate_limits print with --json.
+bench/train_peers, encode_peers, generate_peers, translate_limits and long_sequences print with --json.
 """
 import json
 import os
@@ -21,7 +21,15 @@ ENCODE_SHARE = {"f32": 0.9}
 GENERATE_SPEED = 1
 GENERATE_SHARE = {"f32": 0.95, "f16": 0.92, "int8": 0.85, "int4": 0.75}
 PROMPT_SHARE = {"f32": 0.85, "int8": 1.5 * 0.85}
-TRANSLATE_SHARE = {"base-f32-1": 0.85, "base-f32-1-beam": 0.85, "base-f32-32": 0.75, "base-f32-32-beam": 0.75}
+# Beyond base f32, no share of a limit was set as an aim, but a multiple of CTranslate2's speed: 2 (one sentence) and 1.3 in
+# base int8, 1.5 in tiny. These are the shares that it reached on two cores of Zen 3, times that.
+TRANSLATE_SHARE = {"base-f32-1": 0.85, "base-f32-1-beam": 0.85, "base-f32-32": 0.75, "base-f32-32-beam": 0.75,
+                   "base-int8-1": 0.62, "base-int8-1-beam": 0.56, "base-int8-32": 1.26, "base-int8-32-beam": 1.40,
+                   "tiny-f32-1": 0.18, "tiny-f32-1-beam": 0.23, "tiny-f32-32": 0.62, "tiny-f32-32-beam": 0.65,
+                   "tiny-int8-1": 0.18, "tiny-int8-1-beam": 0.27, "tiny-int8-32": 0.87, "tiny-int8-32-beam": 0.79}
+WEIGHT_BYTES = {"f32": 4, "int8": 1}
+LONG_SHARE = {"full": 0.6, "causal": 0.6, "cached": 0.6}
+DOUBLING = 2 / 2.2  # with a window, twice the length in at most 2.2 times the time
 
 
 def row(group, config, figure, unit, heed, peer, peer_name, aim=None):
@@ -36,12 +44,21 @@ def memory_row(group, config, heed, peer, peer_name, aim=None):
     return made
 
 
-def share_row(group, config, figure, heed, key, limit, aim=None):
-    """Next to a limit of the machine that was measured in the same run: "gemm_limit_gflops" or
-    "bandwidth_limit_gbs"."""
+# A figure of Heed, the limit of the machine beside it, and the share that was measured of the two in turns.
+GEMM = ("gflops", "gemm_limit_gflops", "fraction_of_limit")
+PROMPT_GEMM = ("prompt_gflops", "gemm_limit_gflops", "prompt_fraction_of_limit")
+READING = ("gbs", "bandwidth_limit_gbs", "fraction_of_bandwidth")
+
+
+def share_row(group, config, figure, heed, keys, aim=None):
+    """Next to a limit of the machine: the best of either is shown, and the ratio is the typical one. (Files from before
+    there was one have only the bests.)"""
+    key, limit, share = keys
     is_gemm = limit == "gemm_limit_gflops"
-    return row(group, config, figure, "GFLOP/s" if is_gemm else "GB/s", heed[key], heed[limit],
+    made = row(group, config, figure, "GFLOP/s" if is_gemm else "GB/s", heed[key], heed[limit],
                "GEMM limit" if is_gemm else "reading limit", aim)
+    made["ratio"] = heed.get(share, made["ratio"])
+    return made
 
 
 def peer_in(programs):
@@ -55,7 +72,7 @@ def train_rows(config, programs):
         yield row("train", config, "speed", "tokens/s", heed["tokens_per_second"], peer[1]["tokens_per_second"],
                   peer[0], TRAIN_SPEED[config])
         yield memory_row("train", config, heed, peer[1], peer[0], TRAIN_MEMORY)
-    yield share_row("train", config, "share", heed, "gflops", "gemm_limit_gflops", TRAIN_SHARE.get(config))
+    yield share_row("train", config, "share", heed, GEMM, TRAIN_SHARE.get(config))
 
 
 def encode_rows(config, programs):
@@ -65,7 +82,7 @@ def encode_rows(config, programs):
         yield row("encode", config, "speed", "tokens/s", heed["tokens_per_second"], peer[1]["tokens_per_second"],
                   peer[0], ENCODE_SPEED[type_name])
         yield memory_row("encode", config, heed, peer[1], peer[0])
-    yield share_row("encode", config, "share", heed, "gflops", "gemm_limit_gflops", ENCODE_SHARE.get(type_name))
+    yield share_row("encode", config, "share", heed, GEMM, ENCODE_SHARE.get(type_name))
 
 
 def generate_rows(config, programs):
@@ -74,25 +91,53 @@ def generate_rows(config, programs):
         for figure, key in (("speed", "tokens_per_second"), ("prompt speed", "prompt_tokens_per_second")):
             yield row("generate", config, figure, "tokens/s", heed[key], peer[1][key], peer[0], GENERATE_SPEED)
         yield memory_row("generate", config, heed, peer[1], peer[0])
-    yield share_row("generate", config, "share", heed, "gbs", "bandwidth_limit_gbs", GENERATE_SHARE[config])
-    yield share_row("generate", config, "prompt share", heed, "prompt_gflops", "gemm_limit_gflops",
-                    PROMPT_SHARE.get(config))
+    yield share_row("generate", config, "share", heed, READING, GENERATE_SHARE[config])
+    yield share_row("generate", config, "prompt share", heed, PROMPT_GEMM, PROMPT_SHARE.get(config))
 
 
 def translate_rows(config, programs):
     """One sentence is bound by reading weights, many by arithmetic; a tiny model's weights stay in the caches."""
     heed = programs["heed"]
     reads = config.startswith("base") and "-32" not in config
-    yield share_row("translate", config, "share", heed, "gbs" if reads else "gflops",
-                    "bandwidth_limit_gbs" if reads else "gemm_limit_gflops", TRANSLATE_SHARE.get(config))
+    yield share_row("translate", config, "share", heed, READING if reads else GEMM, TRANSLATE_SHARE.get(config))
+    if "peak_rss_bytes" in heed:  # no program beside it, but nobody can do with less than the weights
+        weights = heed["parameters"] * WEIGHT_BYTES[config.split("-")[1]]
+        yield memory_row("translate", config, heed, {"peak_rss_bytes": weights}, "the weights alone")
 
 
-GROUPS = {"train": train_rows, "encode": encode_rows, "generate": generate_rows, "translate": translate_rows}
+def long_rows(config, programs):
+    """Attention alone. With a window, time grows as the length does: twice the time of half the length is 1."""
+    heed = programs["heed"]
+    if "half_length_ms" not in heed:
+        yield share_row("long", config, "share", heed, GEMM, LONG_SHARE.get(config.split("-")[0]))
+        return
+    made = row("long", config, "doubling", "ms", heed["ms"], 2 * heed["half_length_ms"], "twice half the length", DOUBLING)
+    made["ratio"] = heed["doubling_fraction"]
+    yield made
+
+
+GROUPS = {"train": train_rows, "encode": encode_rows, "generate": generate_rows, "translate": translate_rows,
+          "long": long_rows}
 
 
 def rows_of(measurement):
     return [made for group, make in GROUPS.items() for config, programs in measurement.get(group, {}).items()
             for made in make(config, programs)]
+
+
+def problem_of(measurement):
+    """Why this JSON value is no measurement; None if it is one."""
+    if not isinstance(measurement, dict):
+        return "not an object"
+    for key in ("machine", "date", "quick"):
+        if key not in measurement:
+            return f"it has no {key}"
+    try:
+        machine_text(measurement["machine"])
+        rows_of(measurement)
+    except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
 
 
 def read_stored(path):
@@ -131,6 +176,14 @@ def judge(rows, entry):
 
 def regressed(rows):
     return [r for r in rows if r["verdict"] == "regressed"]
+
+
+def not_measured(measurement, rows, entry):
+    """Of the groups that were measured, the names of stored rows that are not among these: configurations that --quick
+    leaves out, and all that is next to a program that is missing."""
+    names = {r["name"] for r in rows}
+    stored = entry["ratios"] if entry else {}
+    return [name for name in stored if name not in names and name.split()[0] in measurement]
 
 
 def figure_text(value, unit):
@@ -174,4 +227,8 @@ def summary_text(measurement, rows, entry):
         lines.append("No ratios are stored for a machine like this (scripts/bench --store stores them).")
     lines += [f"regressed: {r['name']}: ratio {ratio_text(r['ratio'])}, stored {ratio_text(r['stored'])}"
               for r in regressed(rows)]
+    missing = not_measured(measurement, rows, entry)
+    if missing:
+        lines.append(f"not measured, but stored ({len(missing)}):")
+        lines += [f"  {name}: {ratio_text(entry['ratios'][name])}" for name in missing]
     return "\n".join(lines)

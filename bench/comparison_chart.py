@@ -5,9 +5,9 @@ import comparison
 
 LABEL, PLOT, BAR, GAP, TOP = 250, 420, 14, 8, 44
 WIDTH = LABEL + PLOT + 70
-COLORS = {"train": "#d9480f", "encode": "#1f6feb", "generate": "#2b8a3e", "translate": "#e64980"}
+COLORS = {"train": "#d9480f", "encode": "#1f6feb", "generate": "#2b8a3e", "translate": "#e64980", "long": "#7048e8"}
 TITLES = {"train": "training", "encode": "reading, BERT-base", "generate": "generating, GPT-2",
-          "translate": "translating"}
+          "translate": "translating", "long": "attention over long sequences"}
 
 
 def text(x, y, words, anchor="start", more=""):
@@ -81,7 +81,7 @@ def bars(title, rows, axis):
 def label_of(r):
     """Without the group, which stands above: "f32, prompt", "int8 × 8", "base f32 × 32, beam"."""
     parts = r["config"].split("-")
-    words = " ".join("× " + part if part.isdigit() else ", beam" if part == "beam" else part for part in parts)
+    words = " ".join(("" if r["group"] == "long" else "× ") + part if part.isdigit() else ", beam" if part == "beam" else part for part in parts)
     return words.replace(" ,", ",") + (", prompt" if r["figure"].startswith("prompt") else "")
 
 

@@ -15,7 +15,7 @@ import peers
 SCRIPT = os.path.join(peers.HERE, "../scripts/bench")
 MACHINE = {"cpu": "Some CPU family 1 model 2", "instruction_set": "AVX2", "threads": 2}
 MEASUREMENT = {
-    "machine": MACHINE, "date": "2026-01-02", "quick": True,
+    "machine": MACHINE, "date": "2026-01-02", "quick": False,
     "train": {"tiny": {
         "heed": {"tokens_per_second": 24000.0, "gflops": 66.0, "gemm_limit_gflops": 100.0, "peak_rss_bytes": 400e6},
         "tuned": {"tokens_per_second": 10000.0, "peak_rss_bytes": 600e6}}},
@@ -24,21 +24,29 @@ MEASUREMENT = {
         "onnxruntime": {"tokens_per_second": 800.0, "peak_rss_bytes": 1000e6}}},
     "generate": {"int8": {
         "heed": {"tokens_per_second": 100.0, "prompt_tokens_per_second": 900.0, "gbs": 9.0, "prompt_gflops": 150.0,
-                 "bandwidth_limit_gbs": 10.0, "gemm_limit_gflops": 100.0, "peak_rss_bytes": 200e6},
+                 "bandwidth_limit_gbs": 10.0, "gemm_limit_gflops": 100.0, "peak_rss_bytes": 200e6,
+                 "fraction_of_bandwidth": 0.95},
         "llama.cpp": {"tokens_per_second": 125.0, "prompt_tokens_per_second": 300.0, "peak_rss_bytes": 300e6}}},
     "translate": {
-        "base-f32-1": {"heed": {"gbs": 8.0, "bandwidth_limit_gbs": 10.0, "gflops": 3.0, "gemm_limit_gflops": 100.0}},
+        "base-f32-1": {"heed": {"gbs": 8.0, "bandwidth_limit_gbs": 10.0, "gflops": 3.0, "gemm_limit_gflops": 100.0,
+                                "parameters": 60e6, "peak_rss_bytes": 300e6}},
         "tiny-int8-32-beam": {"heed": {"gbs": 8.0, "bandwidth_limit_gbs": 10.0, "gflops": 40.0,
                                        "gemm_limit_gflops": 100.0}}},
+    "long": {
+        "causal-512": {"heed": {"ms": 3.0, "gflops": 70.0, "gemm_limit_gflops": 100.0, "fraction_of_limit": 0.65}},
+        "window-2048": {"heed": {"ms": 2.5, "half_length_ms": 1.0, "doubling_fraction": 0.8, "gflops": 70.0,
+                                 "gemm_limit_gflops": 100.0, "fraction_of_limit": 0.7}}},
 }
 RATIOS = {
     "train tiny, speed": 2.4, "train tiny, memory": 1.5, "train tiny, share": 0.66,
     "encode f32-8, speed": 1.25, "encode f32-8, memory": 2.0, "encode f32-8, share": 0.8,
     "generate int8, speed": 0.8, "generate int8, prompt speed": 3.0, "generate int8, memory": 1.5,
-    "generate int8, share": 0.9, "generate int8, prompt share": 1.5,
-    "translate base-f32-1, share": 0.8, "translate tiny-int8-32-beam, share": 0.4,
+    "generate int8, share": 0.95, "generate int8, prompt share": 1.5,
+    "translate base-f32-1, share": 0.8, "translate base-f32-1, memory": 0.8, "translate tiny-int8-32-beam, share": 0.4,
+    "long causal-512, share": 0.65, "long window-2048, doubling": 0.8,
 }
-BELOW_AIM = ["train tiny, memory", "encode f32-8, share", "generate int8, speed", "translate base-f32-1, share"]
+BELOW_AIM = ["train tiny, memory", "encode f32-8, share", "generate int8, speed", "translate base-f32-1, share",
+             "translate tiny-int8-32-beam, share", "long window-2048, doubling"]
 
 
 def named(rows, name):
@@ -56,7 +64,7 @@ class Rows(unittest.TestCase):
                                        ("generate", "int8", "llama.cpp")):
             del measurement[group][config][program]
         self.assertEqual([r["name"] for r in comparison.rows_of(measurement)],
-                         [name for name in RATIOS if name.endswith("share")])
+                         [name for name in RATIOS if name.endswith("share") or name[:4] in ("long", "tran")])
 
     def test_a_missing_group_is_left_out(self):
         measurement = {key: value for key, value in MEASUREMENT.items() if key != "train"}
@@ -65,10 +73,11 @@ class Rows(unittest.TestCase):
 
 
 class Best(unittest.TestCase):
-    def test_the_best_of_each_figure_and_the_most_memory(self):
+    def test_the_best_of_each_figure_the_most_memory_and_the_typical_share(self):
         runs = [{"tokens_per_second": 5, "cpu_ms": 7.0, "peak_rss_bytes": 1, "fraction_of_limit": 0.9, "cpu": "a"},
                 {"tokens_per_second": 6, "cpu_ms": 8.0, "peak_rss_bytes": 2, "fraction_of_limit": 0.5, "cpu": "a"}]
-        self.assertEqual(peers.best(runs), {"tokens_per_second": 6, "cpu_ms": 7.0, "peak_rss_bytes": 2, "cpu": "a"})
+        self.assertEqual(peers.best(runs), {"tokens_per_second": 6, "cpu_ms": 7.0, "peak_rss_bytes": 2,
+                                            "fraction_of_limit": 0.7, "cpu": "a"})
 
 
 class Judging(unittest.TestCase):
@@ -110,7 +119,7 @@ class Storing(unittest.TestCase):
 class Pictures(unittest.TestCase):
     def test_a_bar_for_each_row(self):
         rows = comparison.judge(comparison.rows_of(MEASUREMENT), None)
-        for svg, bars in ((comparison_chart.peers_svg(rows), 4), (comparison_chart.limits_svg(rows), 6)):
+        for svg, bars in ((comparison_chart.peers_svg(rows), 4), (comparison_chart.limits_svg(rows), 7)):
             self.assertEqual(len(xml.fromstring(svg).findall("{http://www.w3.org/2000/svg}rect")), bars)
 
     def test_a_line_of_markdown_for_each_row(self):
@@ -118,7 +127,7 @@ class Pictures(unittest.TestCase):
         text = comparison_chart.markdown(rows)
         self.assertIn("| tiny | speed | 24,000 | 10,000 | tokens/s, PyTorch tuned | 2.40 | 2.00 |\n", text)
         self.assertIn("| int8 | speed | 100 | 125 | tokens/s, llama.cpp | 0.80 (missed) | 1.00 |\n", text)
-        self.assertEqual(text.count("\n| ") + 1, len(rows) + 2 * 4)  # a heading and a rule for each of four groups
+        self.assertEqual(text.count("\n| ") + 1, len(rows) + 2 * 5)  # a heading and a rule for each of five groups
 
 
 class Script(unittest.TestCase):
@@ -136,7 +145,7 @@ class Script(unittest.TestCase):
             self.assertEqual(first.returncode, 0, first.stderr)
             self.assertRegex(first.stdout, r"(?m)^train tiny, speed +24,000 +10,000 +tokens/s, PyTorch tuned +2.40 +2.00 +–$")
             self.assertRegex(first.stdout, r"(?m)^generate int8, speed .* 0.80 +1.00 +– +below aim$")
-            self.assertIn("6 of 10 aims are reached", first.stdout)
+            self.assertIn("7 of 13 aims are reached", first.stdout)
             self.assertIn("No ratios are stored for a machine like this", first.stdout)
 
             same = self.run_script(*flags)
@@ -165,6 +174,37 @@ class Script(unittest.TestCase):
             self.assertIn("translate base-f32-1", both.stdout)
             self.assertNotIn("translate tiny-int8-32-beam", both.stdout)
             self.assertEqual(self.run_script("--from", *paths).returncode, 2)
+
+    def test_stored_rows_that_were_not_measured_are_listed(self):
+        entry = {"machine": MACHINE, "date": "2026-01-01", "ratios": {
+            "train tiny, speed": 2.4, "train small, speed": 1.5, "encode f32-1, share": 0.9}}
+        measurement = {key: value for key, value in MEASUREMENT.items() if key != "encode"}
+        rows = comparison.judge(comparison.rows_of(measurement), entry)
+        text = comparison.summary_text(measurement, rows, entry)
+        self.assertIn("not measured, but stored (1):\n  train small, speed: 1.50", text)  # encode was not asked for
+
+    def test_nothing_quick_is_stored(self):
+        with tempfile.TemporaryDirectory() as folder:
+            measured, stored = os.path.join(folder, "bench.json"), os.path.join(folder, "ratios.json")
+            with open(measured, "w", encoding="utf-8") as file:
+                json.dump({**MEASUREMENT, "quick": True}, file)
+            for flags in (["--quick"], ["--from", measured]):
+                done = self.run_script("--store", "--stored", stored, *flags)
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, "^error: --store .*\nhint: .*\n$")
+            self.assertFalse(os.path.exists(stored))
+
+    def test_other_json_is_a_mistake_too(self):
+        broken = copy.deepcopy(MEASUREMENT)
+        del broken["train"]["tiny"]["heed"]["gflops"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "other.json")
+            for content in ({}, [], 3, {"machine": {}}, {**MEASUREMENT, "machine": {}}, {**MEASUREMENT, "long": 5}, broken):
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(content, file)
+                done = self.run_script("--from", path)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertRegex(done.stderr, "^error: .*other.json is no measurement.*\nhint: .*\n$")
 
     def test_a_mistake_is_told_from_a_regression(self):
         done = self.run_script("--heed", "/no/such/heed")
