@@ -31,9 +31,10 @@
 
 namespace heed::kernels {
 
-// y [m, n] = activation(x [m, k] · Wᵀ + bias), where bias and activation give the bits that
-// bias_activation() (activation.h) would give afterwards. Rows are x_row and y_row floats apart; y
-// and x do not overlap.
+// y [m, n] = activation(x [m, k] · Wᵀ + bias) + residual, where bias and activation give the bits
+// that bias_activation() (activation.h) would give afterwards, and the residual those of add()
+// (elementwise.h) after that. Rows are x_row and y_row floats apart; y overlaps neither x nor the
+// residual.
 struct PackedProduct {
   int64_t m = 0;
   const float* x = nullptr;
@@ -41,6 +42,8 @@ struct PackedProduct {
   PackedWeight w;
   const float* bias = nullptr;  // [n], or null for none
   Activation activation = Activation::none;
+  const float* residual = nullptr;  // [m, n], or null for none
+  int64_t residual_row = 0;
   float* y = nullptr;
   int64_t y_row = 0;
   float* scratch = nullptr;  // packed_product_scratch_floats(…), aligned as an Arena's

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "heed/error.h"
 #include "kernels/each_target.h"
+#include "kernels/elementwise.h"
 #include "kernels/packed_testing.h"
 #include "kernels/row_product.h"
 
@@ -22,7 +23,7 @@ namespace heed::kernels {
 namespace {
 
 constexpr float kGuard = 12345;
-constexpr int64_t kXGap = 3, kYGap = 5;  // between rows
+constexpr int64_t kXGap = 3, kYGap = 5, kResidualGap = 7;  // between rows
 
 struct Shape {
   int64_t m, n, k;
@@ -40,6 +41,7 @@ std::vector<float> input(const Shape& s) { return random_floats(s.m * (s.k + kXG
 struct Epilogue {
   const float* bias = nullptr;
   Activation activation = Activation::none;
+  const float* residual = nullptr;  // [m, n + kResidualGap]
 };
 
 // y [m, n + kYGap] of rows [first, first + m) of x, with guards between the rows that stay.
@@ -56,6 +58,8 @@ std::vector<float> product(ThreadPool& pool, const PackedWeight& w, const std::v
                         .w = w,
                         .bias = epilogue.bias,
                         .activation = epilogue.activation,
+                        .residual = epilogue.residual,
+                        .residual_row = w.n + kResidualGap,
                         .y = y.data(),
                         .y_row = w.n + kYGap,
                         .scratch = scratch});
@@ -352,6 +356,34 @@ TEST(PackedProduct, BiasAndActivationAreThoseOfTheKernelAlone) {
       } else {
         for_each_target(check);
       }
+    }
+  }
+}
+
+// In cache or afterwards: a residual gives the same bits, with a bias and an activation or without.
+TEST(PackedProduct, AResidualIsAddedLast) {
+  ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
+  for (const WeightType type : kWeightTypes) {
+    for (const int64_t m : {1, 3, 4, 6, 300}) {
+      const Shape shape{m, 117, 70};
+      SCOPED_TRACE(std::to_string(static_cast<int>(type)) + ", " + shape.text());
+      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+      const std::vector<float> x = input(shape), bias = random_floats(shape.n, 3);
+      const std::vector<float> residual = random_floats(m * (shape.n + kResidualGap), 4);
+      for_each_target([&] {
+        for (Epilogue epilogue :
+             {Epilogue{}, Epilogue{.bias = bias.data()}, Epilogue{bias.data(), Activation::relu}}) {
+          std::vector<float> expected = product(pools[0], w.weight(), x, 0, m, epilogue);
+          for (int64_t i = 0; i < m; ++i) {
+            add(residual.data() + i * (shape.n + kResidualGap),
+                expected.data() + i * (shape.n + kYGap), shape.n);
+          }
+          epilogue.residual = residual.data();
+          for (ThreadPool& pool : pools) {
+            EXPECT_TRUE(same_bits(product(pool, w.weight(), x, 0, m, epilogue), expected));
+          }
+        }
+      });
     }
   }
 }

@@ -197,17 +197,23 @@ template <class Branch>
 Var Transformer::residual(Ctx& ctx, Var x, const Sublayer& norms, const Branch& branch) const {
   switch (c_.norm_place) {
     case NormPlace::post:
-      return norm(ctx, residual_add(ctx, x, branch(x), c_.dropout), norms.norm);
+      return norm(ctx, branch(x, &x), norms.norm);
     case NormPlace::pre:
-      return residual_add(ctx, x, branch(norm(ctx, x, norms.norm)), c_.dropout);
+      return branch(norm(ctx, x, norms.norm), &x);
     case NormPlace::both:
-      return residual_add(ctx, x, norm(ctx, branch(norm(ctx, x, norms.norm)), norms.post_norm),
+      return residual_add(ctx, x,
+                          norm(ctx, branch(norm(ctx, x, norms.norm), nullptr), norms.post_norm),
                           c_.dropout);
   }
   return x;
 }
 
-Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
+Var Transformer::sublayer_output(Ctx& ctx, Var x, const Linear& layer, const Var* skip) const {
+  return skip ? linear_add(ctx, *skip, x, layer, c_.dropout) : linear(ctx, x, layer);
+}
+
+Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x,
+                                const Var* skip) const {
   const Layer& layer = pass.stack.layers[index];
   AttentionOptions o = self_options(pass.stack, index);
   const int64_t q_width = int64_t{o.heads} * o.head_dim,
@@ -227,7 +233,7 @@ Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x)
   }
   Var heads = attention(ctx, inputs, o);
   if (pass.global_tokens) heads = global_attention(ctx, pass, layer, x, heads);
-  return linear(ctx, heads, layer.self.out);
+  return sublayer_output(ctx, heads, layer.self.out, skip);
 }
 
 // Longformer (Beltagy et al. 2020): global tokens see everything, with projections of their own.
@@ -248,7 +254,8 @@ std::array<Var, 2> Transformer::cross_key_values(Ctx& ctx, const Layer& layer, V
   return split<2>(ctx, linear(ctx, memory, layer.cross.kv), {width, width});
 }
 
-Var Transformer::cross_attention(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
+Var Transformer::cross_attention(Ctx& ctx, const Pass& pass, size_t index, Var x,
+                                 const Var* skip) const {
   const Layer& layer = pass.stack.layers[index];
   AttentionOptions o = attention_options(pass.stack);
   AttentionInputs inputs{.q = linear(ctx, x, layer.cross.q), .query_offsets = pass.batch.offsets};
@@ -261,10 +268,10 @@ Var Transformer::cross_attention(Ctx& ctx, const Pass& pass, size_t index, Var x
     inputs.k = k, inputs.v = v, inputs.key_offsets = pass.source->offsets;
   }
   o.probabilities = new_map(pass, index, "cross");
-  return linear(ctx, attention(ctx, inputs, o), layer.cross.out);
+  return sublayer_output(ctx, attention(ctx, inputs, o), layer.cross.out, skip);
 }
 
-Var Transformer::feed_forward(Ctx& ctx, const Layer& layer, Var x) const {
+Var Transformer::feed_forward(Ctx& ctx, const Layer& layer, Var x, const Var* skip) const {
   Var hidden;
   if (c_.ffn_kind == FfnKind::gated) {
     const int64_t width = layer.ffn_in.out() / 2;
@@ -273,23 +280,26 @@ Var Transformer::feed_forward(Ctx& ctx, const Layer& layer, Var x) const {
   } else {
     hidden = linear(ctx, x, layer.ffn_in, c_.activation, c_.activation_dropout);
   }
-  return linear(ctx, hidden, layer.ffn_out);
+  return sublayer_output(ctx, hidden, layer.ffn_out, skip);
 }
 
 Var Transformer::block(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
   const Layer& layer = pass.stack.layers[index];
   if (c_.residual == Residual::parallel) {
-    const Var attended = self_attention(ctx, pass, index, norm(ctx, x, layer.self_norms.norm));
-    const Var fed = feed_forward(ctx, layer, norm(ctx, x, layer.ffn_norms.norm));
+    const Var h = norm(ctx, x, layer.self_norms.norm);
+    const Var attended = self_attention(ctx, pass, index, h, nullptr);
+    const Var fed = feed_forward(ctx, layer, norm(ctx, x, layer.ffn_norms.norm), nullptr);
     return residual_add(ctx, residual_add(ctx, x, attended, c_.dropout), fed, c_.dropout);
   }
   x = residual(ctx, x, layer.self_norms,
-               [&](Var h) { return self_attention(ctx, pass, index, h); });
+               [&](Var h, const Var* skip) { return self_attention(ctx, pass, index, h, skip); });
   if (pass.stack.causal && has_encoder_) {
-    x = residual(ctx, x, layer.cross_norms,
-                 [&](Var h) { return cross_attention(ctx, pass, index, h); });
+    x = residual(ctx, x, layer.cross_norms, [&](Var h, const Var* skip) {
+      return cross_attention(ctx, pass, index, h, skip);
+    });
   }
-  return residual(ctx, x, layer.ffn_norms, [&](Var h) { return feed_forward(ctx, layer, h); });
+  return residual(ctx, x, layer.ffn_norms,
+                  [&](Var h, const Var* skip) { return feed_forward(ctx, layer, h, skip); });
 }
 
 namespace {

@@ -138,11 +138,13 @@ class Transformer {
   Var forgetful_block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
   template <class Branch>
   Var residual(Ctx& ctx, Var x, const Sublayer& norms, const Branch& branch) const;
-  Var self_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  // A sub-layer ends with a product; `skip`, if not null, is added to it, after dropout.
+  Var sublayer_output(Ctx& ctx, Var x, const Linear& layer, const Var* skip) const;
+  Var self_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x, const Var* skip) const;
   Var global_attention(Ctx& ctx, const Pass& pass, const Layer& layer, Var x, Var local) const;
-  Var cross_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  Var cross_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x, const Var* skip) const;
   std::array<Var, 2> cross_key_values(Ctx& ctx, const Layer& layer, Var memory) const;
-  Var feed_forward(Ctx& ctx, const Layer& layer, Var x) const;
+  Var feed_forward(Ctx& ctx, const Layer& layer, Var x, const Var* skip) const;
   Linear output_layer() const;
   Var before_output(Ctx& ctx, Var hidden) const;
   Mat* new_map(const Pass& pass, size_t layer, const char* kind) const;

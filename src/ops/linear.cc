@@ -91,7 +91,7 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation, float p)
   const int64_t rows = x.rows(), out = layer.out();
   Var y = ctx.activation(rows, out);
   if (layer.weight.packed) {
-    packed_linear(ctx, x.value, layer, activation, y.value);
+    packed_linear(ctx, x.value, layer, {.activation = activation}, y.value);
     return y;
   }
   // The product goes straight to y; only an activation whose derivative needs its input keeps that.
@@ -123,6 +123,17 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation, float p)
     keep_value(x);
     if (activation != Activation::none && !keep_sum) keep_value(y);
   }
+  return y;
+}
+
+Var linear_add(Ctx& ctx, Var residual, Var x, const Linear& layer, float p) {
+  if (!layer.weight.packed) return residual_add(ctx, residual, linear(ctx, x, layer), p);
+  check_dropout(p);
+  HEED_CHECK(
+      x.cols() == layer.in() && residual.rows() == x.rows() && residual.cols() == layer.out(),
+      "linear_add: shapes differ");
+  Var y = ctx.activation(residual.rows(), residual.cols());
+  packed_linear(ctx, x.value, layer, {.residual = residual.value}, y.value);
   return y;
 }
 

@@ -55,6 +55,10 @@ Var embed(Ctx& ctx, const Batch& batch, const Embedding& embedding);
 Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation = Activation::none,
            float dropout = 0);
 
+// residual + dropout(x Wᵀ + b): residual_add() of linear(), bit for bit; with a packed weight,
+// which is inference, in one pass.  residual [rows, out], x [rows, in] → [rows, out]
+Var linear_add(Ctx& ctx, Var residual, Var x, const Linear& layer, float dropout = 0);
+
 // ---- norm.cc ---------------------------------------------------------------------------------
 
 // Layer norm or RMS norm of each row.  x [rows, width] → same

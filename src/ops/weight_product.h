@@ -11,8 +11,15 @@
 
 namespace heed {
 
-// y = activation(x Wᵀ + b) for a packed weight, which has no gradient.  x [rows, in], y [rows, out]
-inline void packed_linear(Ctx& ctx, ConstMat x, const Linear& layer, kernels::Activation activation,
+// What follows a product with a packed weight, in the same pass.
+struct Epilogue {
+  kernels::Activation activation = kernels::Activation::none;
+  ConstMat residual{};  // [rows, out]; empty: none
+};
+
+// y = activation(x Wᵀ + b) + residual for a packed weight, which has no gradient.
+// x [rows, in], y [rows, out]
+inline void packed_linear(Ctx& ctx, ConstMat x, const Linear& layer, const Epilogue& epilogue,
                           Mat y) {
   HEED_CHECK(!ctx.tape && layer.layout == LinearLayout::out_in,
              "a packed weight is for inference, and [out, in]");
@@ -25,7 +32,9 @@ inline void packed_linear(Ctx& ctx, ConstMat x, const Linear& layer, kernels::Ac
                                      .x_row = x.stride,
                                      .w = w,
                                      .bias = layer.bias ? layer.bias.value.data : nullptr,
-                                     .activation = activation,
+                                     .activation = epilogue.activation,
+                                     .residual = epilogue.residual.data,
+                                     .residual_row = epilogue.residual.stride,
                                      .y = y.data,
                                      .y_row = y.stride,
                                      .scratch = scratch.data()});
@@ -35,7 +44,7 @@ inline void packed_linear(Ctx& ctx, ConstMat x, const Linear& layer, kernels::Ac
 // alone, with a tape and without.  x [rows, in], y [rows, out]
 inline void weight_product(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
   if (layer.weight.packed) {
-    return packed_linear(ctx, x, {.weight = layer.weight}, kernels::Activation::none, y);
+    return packed_linear(ctx, x, {.weight = layer.weight}, {}, y);
   }
   const int64_t floats =
       kernels::row_product_scratch_floats(x.rows, y.cols, x.cols, ctx.pool.threads());
