@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,16 +52,24 @@ struct AttentionView : TaskResult {
   }
 };
 
+// Of who looks for others, and must end.
+struct AttendLimits {
+  // Of all maps together: layers × heads × tokens². A text that has more is cut. 0: any number.
+  int64_t max_weights = 0;
+  std::function<bool()> is_cancelled{};  // asked now and then; when it says so, throws cancelled
+};
+
 // Encoder-only and decoder-only models look at the text (or the pair). Encoder-decoder models look
 // at source and target: `second`, or what the model itself translates the source to. The target is
 // as the decoder reads it: the token it starts with first, and not the one that ends the text.
-AttentionView attend(const Model& model, const TaskInput& input, const TaskOptions& options = {});
+AttentionView attend(const Model& model, const TaskInput& input, const TaskOptions& options = {},
+                     const AttendLimits& limits = {});
 
 // A page to explore: choose kind, layer and head, point at a token to see where it looks.
 std::string attention_html(const AttentionView& view, std::string_view title);
 // Every layer and head as a small map.
 std::string attention_svg(const AttentionView& view, std::string_view title);
-// All numbers.
-std::string attention_json(const AttentionView& view);
+// All numbers, with so many significant digits and none below a millionth; 0: exactly.
+std::string attention_json(const AttentionView& view, int digits = 0);
 
 }  // namespace heed

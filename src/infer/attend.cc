@@ -1,6 +1,8 @@
 #include "heed/attend.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 
 #include "heed/engine.h"
 #include "heed/error.h"
@@ -29,14 +31,62 @@ std::vector<AttentionToken> tokens_of(const Model& model, const std::vector<int3
   return tokens;
 }
 
+void look(const AttendLimits& limits) {
+  if (limits.is_cancelled && limits.is_cancelled()) {
+    throw Error(ErrorCode::cancelled, "the request was cancelled");
+  }
+}
+
+// How many maps of each kind there are, one for each layer and head: what decides how many tokens
+// fit into so many weights.
+struct MapCounts {
+  double encoder = 0, decoder = 0, cross = 0;
+
+  explicit MapCounts(const ModelConfig& config) {
+    const int decoder_heads = config.decoder_heads > 0 ? config.decoder_heads : config.heads;
+    if (config.family != Family::decoder_only) encoder = 1.0 * config.encoder_layers * config.heads;
+    if (config.family != Family::encoder_only) {
+      decoder = 1.0 * config.decoder_layers * decoder_heads;
+    }
+    if (config.family == Family::encoder_decoder) cross = decoder;
+  }
+
+  // Tokens of the source, or of the only text, beside a target that is as long.
+  int64_t source_tokens(double weights) const {
+    return whole(std::sqrt(weights / std::max(encoder + decoder + cross, 1.0)));
+  }
+  // Tokens of the target beside such a source: decoder t² + cross s t + encoder s² = weights.
+  int64_t target_tokens(double weights, int64_t source) const {
+    const auto s = static_cast<double>(source);
+    const double half = cross * s / 2, rest = std::max(weights - encoder * s * s, 0.0);
+    return whole((std::sqrt(half * half + decoder * rest) - half) / std::max(decoder, 1.0));
+  }
+
+ private:
+  static int64_t whole(double tokens) {
+    return std::max<int64_t>(1, static_cast<int64_t>(tokens + 1e-9));
+  }
+};
+
+// What the model itself writes.
+std::vector<int32_t> written_ids(const Model& model, const TaskInput& input, int threads,
+                                 const AttendLimits& limits) {
+  constexpr std::chrono::milliseconds kGlance{20};
+  Request request{.text = input.text, .may_truncate = true};
+  if (!input.ids.empty()) request.ids = input.ids;
+  Engine engine(model, {.threads = threads});
+  const Handle handle = engine.submit(std::move(request));
+  while (!handle.wait_for(kGlance)) look(limits);  // the engine's end cancels what it has
+  return handle.get().best().ids;
+}
+
 // What the decoder reads: its start, and the target without its end.
-std::vector<int32_t> decoder_ids(const Model& model, const TaskInput& input, int threads) {
+std::vector<int32_t> decoder_ids(const Model& model, const TaskInput& input, int threads,
+                                 const AttendLimits& limits) {
   const ModelConfig& config = model.network().config();
   std::vector<int32_t> ids;
   if (!input.second && input.second_ids.empty()) {
-    Request request{.text = input.text, .may_truncate = true};
-    if (!input.ids.empty()) request.ids = input.ids;
-    ids = Engine(model, {.threads = threads}).submit(std::move(request)).get().best().ids;
+    ids = written_ids(model, input, threads, limits);
   } else {
     if (config.decoder_start_id >= 0) ids.push_back(config.decoder_start_id);
     const std::vector<int32_t> target =
@@ -79,13 +129,18 @@ const char* name(AttentionKind kind) {
   return "";
 }
 
-AttentionView attend(const Model& model, const TaskInput& input, const TaskOptions& options) {
+AttentionView attend(const Model& model, const TaskInput& input, const TaskOptions& options,
+                     const AttendLimits& limits) {
   TaskRunner runner(model, options);
   const bool two = model.has_source();
-  const auto most = static_cast<size_t>(runner.max_tokens());
+  const MapCounts maps(runner.config());
+  const auto weights = static_cast<double>(limits.max_weights);
+  int64_t most = runner.max_tokens();
+  if (weights > 0) most = std::min(most, maps.source_tokens(weights));
   TaskInput source = input;
   if (two) source.second.reset();
-  const ReadInput read = runner.read(source, runner.max_tokens());
+  look(limits);
+  const ReadInput read = runner.read(source, most);
   TaskSequence sequence = runner.sequence(read.encoding);
   AttentionView view;
   view.truncated = read.truncated;
@@ -94,8 +149,15 @@ AttentionView attend(const Model& model, const TaskInput& input, const TaskOptio
                 "give a text that is not empty");
   }
   if (two) {
-    sequence.target = decoder_ids(model, input, options.threads);
-    if (sequence.target.size() > most) sequence.target.resize(most), view.truncated = true;
+    most = runner.max_tokens();
+    if (weights > 0) {
+      most = std::min(most, maps.target_tokens(weights, std::ssize(sequence.ids)));
+    }
+    sequence.target = decoder_ids(model, input, options.threads, limits);
+    if (std::ssize(sequence.target) > most) {
+      sequence.target.resize(static_cast<size_t>(most));
+      view.truncated = true;
+    }
     view.source = tokens_of(model, sequence.ids, TextSide::source);
     view.target = tokens_of(model, sequence.target, TextSide::target);
   } else {
@@ -104,7 +166,7 @@ AttentionView attend(const Model& model, const TaskInput& input, const TaskOptio
   }
   view.tokens = static_cast<int64_t>(sequence.tokens());
 
-  runner.run(std::span(&sequence, 1), {}, [&](Ctx& ctx, const TaskBatch& batch) {
+  runner.run(std::span(&sequence, 1), limits.is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
     const Transformer& t = runner.transformer();
     const Batch rows = batch.source.batch();
     AttentionMaps encoder, decoder;

@@ -98,5 +98,44 @@ TEST_F(AttendTest, SaysWhatWasCut) {
   EXPECT_EQ(view.source.size(), size_t{4});
 }
 
+int64_t weights_of(const AttentionView& view) {
+  int64_t weights = 0;
+  for (const AttentionLayer& layer : view.layers) weights += std::ssize(layer.probabilities);
+  return weights;
+}
+
+TEST_F(AttendTest, CutsToTheWeightsThatFit) {
+  // Two layers of two heads: four maps.
+  const AttentionView one = attend(make(tiny(Head::none)), {.text = "the cat sat on the mat"},
+                                   {.threads = 1}, {.max_weights = 4 * 25 + 3});
+  EXPECT_TRUE(one.truncated);
+  EXPECT_EQ(texts_of(one.source), (Texts{"[CLS]", "the", "cat", "sat", "[SEP]"}));
+  EXPECT_EQ(weights_of(one), 4 * 25);
+
+  const Model model = make(two_sided());
+  const std::string words = "the cat sat on the mat in new york . she is fast";
+  for (const std::string source : {"a", "the cat sat on the mat . she is fast"}) {
+    for (const int64_t most : {100, 400, 1000, 100'000}) {
+      const AttentionView two =
+          attend(model, {.text = source, .second = words}, {.threads = 1}, {.max_weights = most});
+      EXPECT_LE(weights_of(two), most) << source;
+      EXPECT_EQ(two.truncated, most < 100'000) << source << most;
+      EXPECT_GE(two.target.size(), size_t{1});
+      expect_distributions(two);
+    }
+  }
+}
+
+TEST_F(AttendTest, EndsWhenItIsCancelled) {
+  const auto expect_cancelled = [&](const Model& model, const TaskInput& input, int glances) {
+    const auto is_cancelled = [&] { return glances-- <= 0; };
+    expect_error(ErrorCode::cancelled, "cancelled",
+                 [&] { attend(model, input, {.threads = 1}, {.is_cancelled = is_cancelled}); });
+  };
+  const Model encoder = make(tiny(Head::none));
+  expect_cancelled(encoder, {.text = "the cat"}, 0);
+  expect_cancelled(encoder, {.text = "the cat"}, 1);  // just before it runs
+}
+
 }  // namespace
 }  // namespace heed

@@ -67,6 +67,22 @@ std::string number(double value) {
                          .ptr);
 }
 
+// 0 digits: as many as give the same float when they are read.
+void add_weight(std::string& json, float weight, int digits) {
+  constexpr float kLeast = 1e-6f;
+  char text[32];
+  char* const end = text + sizeof text;
+  if (!std::isfinite(weight)) {  // of a broken model; JSON has no word for it
+    json += "null";
+    return;
+  }
+  if (digits > 0 && weight < kLeast) weight = 0;
+  const auto [last, error] =
+      digits > 0 ? std::to_chars(text, end, weight, std::chars_format::general, digits)
+                 : std::to_chars(text, end, weight);
+  json.append(text, last);
+}
+
 // The sizes of the drawing, in pixels.
 constexpr double kLabelWidth = 74, kGap = 10, kMargin = 20, kLineHeight = 18;
 constexpr double kMapSize = 120;    // of the longer side of a map
@@ -228,7 +244,8 @@ std::string attention_svg(const AttentionView& view, std::string_view title) {
   return Drawing(view, title).svg();
 }
 
-std::string attention_json(const AttentionView& view) {
+// Written at once, not as a tree of values first: there are millions.
+std::string attention_json(const AttentionView& view, int digits) {
   const auto tokens = [](const std::vector<AttentionToken>& list) {
     Json json = Json::array();
     for (const AttentionToken& token : list) {
@@ -236,26 +253,30 @@ std::string attention_json(const AttentionView& view) {
     }
     return json;
   };
-  Json layers = Json::array();
+  std::string json = dump({{"source", tokens(view.source)},
+                           {"target", tokens(view.target)},
+                           {"truncated", view.truncated}});
+  json.back() = ',';  // there is more
+  json += "\"layers\":[";
   for (const AttentionLayer& layer : view.layers) {
-    Json heads = Json::array();
+    json += &layer == view.layers.data() ? "{" : ",{";
+    json += "\"kind\":\"" + std::string(name(layer.kind)) +
+            "\",\"layer\":" + std::to_string(layer.layer) + ",\"heads\":[";
     for (int h = 0; h < layer.heads; ++h) {
-      Json rows = Json::array();
+      json += h == 0 ? "[" : ",[";
       for (int64_t q = 0; q < layer.queries; ++q) {
-        Json row = Json::array();
-        for (int64_t k = 0; k < layer.keys; ++k) row.push_back(layer.at(h, q, k));
-        rows.push_back(std::move(row));
+        json += q == 0 ? "[" : ",[";
+        for (int64_t k = 0; k < layer.keys; ++k) {
+          if (k > 0) json += ',';
+          add_weight(json, layer.at(h, q, k), digits);
+        }
+        json += ']';
       }
-      heads.push_back(std::move(rows));
+      json += ']';
     }
-    layers.push_back(
-        {{"kind", name(layer.kind)}, {"layer", layer.layer}, {"heads", std::move(heads)}});
+    json += "]}";
   }
-  return dump({{"source", tokens(view.source)},
-               {"target", tokens(view.target)},
-               {"truncated", view.truncated},
-               {"layers", std::move(layers)}}) +
-         "\n";
+  return json + "]}\n";
 }
 
 }  // namespace heed

@@ -68,5 +68,20 @@ TEST(AttentionPictures, TheNumbersAreAllThere) {
   EXPECT_EQ(json["layers"][0]["kind"], "cross");
 }
 
+// Exact, so that a reader has the same floats; or short, for those who look.
+TEST(AttentionPictures, TheNumbersHaveAsManyDigitsAsAsked) {
+  AttentionView view = small_view();
+  view.layers[0].probabilities = {0.123456789f, 1e-7f, 0.00012345f, 1, 0, 0.3333333433f,
+                                  0.5f,         0,     0,           0, 0, 0};
+  const auto exact = nlohmann::json::parse(attention_json(view))["layers"][0]["heads"][0];
+  EXPECT_EQ(exact[0][0].get<float>(), 0.123456789f);
+  EXPECT_EQ(exact[0][1].get<float>(), 1e-7f);
+  const std::string text = attention_json(view, 4);
+  EXPECT_THAT(text, HasSubstr("[[0.1235,0,0.0001234],[1,0,0.3333]]"));
+  EXPECT_EQ(nlohmann::json::parse(text)["layers"][0]["layer"], 0);
+  view.layers.clear();
+  EXPECT_EQ(nlohmann::json::parse(attention_json(view))["layers"].size(), size_t{0});
+}
+
 }  // namespace
 }  // namespace heed

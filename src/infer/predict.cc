@@ -13,6 +13,15 @@
 namespace heed {
 namespace {
 
+// A text is one batch however long it is, so whether to go on is asked within it too.
+constexpr size_t kRowsBetweenLooks = 64;
+
+void look(const std::function<bool()>& is_cancelled) {
+  if (is_cancelled && is_cancelled()) {
+    throw Error(ErrorCode::cancelled, "the request was cancelled");
+  }
+}
+
 // log sum e^(logit / temperature)
 double log_sum_exp(std::span<const float> logits, double temperature) {
   if (temperature == 1) return kernels::log_sum_exp(logits.data(), std::ssize(logits));
@@ -128,6 +137,7 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
     }
     const Var hidden = runner_->hidden(ctx, batch);
     runner_->each_logits(ctx, hidden, rows, [&](size_t i, std::span<float> logits) {
+      if (i % kRowsBetweenLooks == 0) look(is_cancelled);
       const auto [result, token] = places[i];
       result->next[options.everywhere ? token : 0] = likeliest(logits, options);
       if (!options.everywhere || token + 1 == result->ids.size()) return;
@@ -143,7 +153,10 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
   });
   if (model.has_tokenizer()) {
     for (Predicted& result : results) {
-      for (std::vector<Candidate>& candidates : result.next) spell(candidates, model.tokenizer());
+      for (size_t i = 0; i < result.next.size(); ++i) {
+        if (i % kRowsBetweenLooks == 0) look(is_cancelled);
+        spell(result.next[i], model.tokenizer());
+      }
     }
   }
   return results;

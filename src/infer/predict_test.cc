@@ -103,5 +103,16 @@ TEST_F(PredictTest, KeepsTheEndOfWhatIsTooLong) {
   EXPECT_EQ(predicted.ids.back(), 9);
 }
 
+// A text is one batch, so it is asked within it too: after the first look, before its rows.
+TEST_F(PredictTest, EndsWhenItIsCancelled) {
+  const Predictor predictor(make(decoder()), {.threads = 1});
+  for (const int glances : {0, 1, 2}) {
+    int left = glances;
+    expect_error(ErrorCode::cancelled, "cancelled", [&] {
+      predictor.predict({{.text = "the cat sat"}}, {}, [&] { return left-- <= 0; });
+    });
+  }
+}
+
 }  // namespace
 }  // namespace heed
