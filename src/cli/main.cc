@@ -92,5 +92,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `heed … | head` ends in ReaderGone rather than by a signal
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error, as on a full disk
   return heed::cli::run(argc, argv);
 }

@@ -1,8 +1,10 @@
 // One line on standard error that says how far a command has come, rewritten in place.
 //
-// Nothing is shown unless standard error is a terminal: in a log file the line would be noise.
+// Nothing is shown unless standard error is a terminal: in a log file the line would be noise. What
+// is wider than the terminal is cut: a line that wraps can only be rewritten in its last part.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <string_view>
 
@@ -17,6 +19,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(std::string_view text);
+  size_t columns() const;  // that fit, as the terminal is now; many where it does not tell
   void clear();
 
  private:

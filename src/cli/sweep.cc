@@ -30,6 +30,7 @@ constexpr const char* kHelp =
     "\n"
     "Each row is trained into a folder of its own in OUT, which also gets table.txt, table.md,\n"
     "table.json and sweep.html. Run the same again to go on: finished rows are not run again.\n"
+    "A row whose settings have changed, other than to more steps, is trained anew, elsewhere.\n"
     "\n"
     "Examples:\n"
     "  heed sweep sweeps/table3-multi30k.toml --dry-run\n"
@@ -70,6 +71,11 @@ void run_sweep(const SweepFlags& flags, Output& out) {
   if (flags.file.empty()) {
     throw Error(ErrorCode::invalid_argument, "heed sweep: the sweep is missing",
                 "heed sweep SWEEP.toml [--set key=value]… [--out DIR]");
+  }
+  if (one_of_several()) {
+    throw Error(ErrorCode::invalid_argument,
+                "heed sweep is one process, and mpirun has started several",
+                "run it without mpirun; mpirun … heed train … trains one row by several processes");
   }
   SweepOptions options;
   options.file = flags.file;

@@ -1,7 +1,6 @@
 // heed train: a recipe in, a model folder out.
 #include "heed/train.h"
 
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -34,15 +33,6 @@ struct TrainFlags : CommonFlags {
   bool mpi = false;
   const CLI::Option* seed_option = nullptr;
 };
-
-// Whether mpirun has started this process as one of several, as Open MPI and MPICH tell it.
-bool one_of_several() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* size = std::getenv(name);
-    if (size && std::atoi(size) > 1) return true;
-  }
-  return false;
-}
 
 std::string config_text(const std::vector<TrainSetting>& settings) {
   std::string text, section;

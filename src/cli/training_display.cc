@@ -1,6 +1,9 @@
 #include "cli/training_display.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/table.h"
 
@@ -17,11 +20,13 @@ std::string general(double value) {
   return text;
 }
 
-std::string bar(double share) {
-  constexpr int kCells = 20;
-  const int filled = static_cast<int>(share * kCells);
-  return "[" + std::string(static_cast<size_t>(filled), '#') +
-         std::string(static_cast<size_t>(kCells - filled), '.') + "]";
+// With the text behind it, as long as fits; none where hardly any would.
+std::string bar(double share, size_t columns, size_t text) {
+  constexpr size_t kMostCells = 20, kLeastCells = 4, kFrame = 3;  // [] and a space
+  if (columns < text + kFrame + kLeastCells) return "";
+  const size_t cells = std::min(kMostCells, columns - text - kFrame);
+  const auto filled = static_cast<size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(cells));
+  return "[" + std::string(filled, '#') + std::string(cells - filled, '.') + "] ";
 }
 
 }  // namespace
@@ -37,6 +42,11 @@ StopOnInterrupt::StopOnInterrupt() : stack_(size_t{1} << 16) {
   action.sa_handler = [](int signal) {
     constexpr int kKilledBySignal = 128;  // what shells report
     if (stop_requested.exchange(true)) _exit(kKilledBySignal + signal);
+    constexpr std::string_view kStopping = "\nstopping after this step; again to exit now\n";
+    const int before = errno;
+    [[maybe_unused]] const ssize_t written =
+        write(STDERR_FILENO, kStopping.data(), kStopping.size());
+    errno = before;
   };
   sigaction(SIGINT, &action, &before_interrupt_);
   sigaction(SIGTERM, &action, &before_terminate_);
@@ -49,6 +59,14 @@ StopOnInterrupt::~StopOnInterrupt() {
 }
 
 const std::atomic<bool>& StopOnInterrupt::requested() { return stop_requested; }
+
+bool one_of_several() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* size = std::getenv(name);
+    if (size && std::atoi(size) > 1) return true;
+  }
+  return false;
+}
 
 std::string duration(double seconds) {
   const auto total = static_cast<int64_t>(seconds + 0.5);
@@ -71,7 +89,8 @@ void TrainingDisplay::step(const TrainProgress& p) {
                            "  " + fixed(p.tokens_per_second, 0) + " tokens/s  " +
                            duration(p.remaining_seconds) + " left";
   if (terminal_) {
-    line_.show(bar(static_cast<double>(p.step) / static_cast<double>(p.steps)) + " " + text);
+    const double share = static_cast<double>(p.step) / static_cast<double>(p.steps);
+    line_.show(bar(share, line_.columns(), text.size()) + text);
   } else {
     std::fprintf(stderr, "%s\n", text.c_str());
   }

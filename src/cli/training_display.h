@@ -15,8 +15,8 @@
 
 namespace heed::cli {
 
-// While it lives, the first Ctrl-C (or SIGTERM) asks for a stop and the second one ends the
-// process. One at a time, and on the main thread, which is the one that signals go to.
+// While it lives, the first Ctrl-C (or SIGTERM) asks for a stop, and says so, and the second one
+// ends the process. One at a time, and on the main thread, which is the one that signals go to.
 //
 // The handler has a stack of its own: oneDNN's products keep numbers further below the stack
 // pointer than the system leaves alone, and a handler on the same stack overwrites them.
@@ -35,6 +35,9 @@ class StopOnInterrupt {
   stack_t before_stack_{};
   std::vector<char> stack_;
 };
+
+// Whether mpirun has started this process as one of several, as Open MPI and MPICH tell it.
+bool one_of_several();
 
 std::string duration(double seconds);  // "2h5m", "3m20s", "7s"
 

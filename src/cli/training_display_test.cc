@@ -18,7 +18,10 @@ TEST(StopOnInterrupt, AsksForAStopFromAStackOfItsOwn) {
     EXPECT_FALSE(stack.ss_flags & SS_DISABLE);
 
     EXPECT_FALSE(StopOnInterrupt::requested());
+    testing::internal::CaptureStderr();
     std::raise(SIGINT);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "\nstopping after this step; again to exit now\n");
     EXPECT_TRUE(StopOnInterrupt::requested());
   }
   struct sigaction after {};
