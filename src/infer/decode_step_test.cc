@@ -1,11 +1,17 @@
 // One step of decoding takes nothing from the heap: its numbers are the arena's, used again each
-// step.
+// step; and neither does all else that the engine does for a token.
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+#include <tuple>
 
 #include "base/allocation_count.h"
 #include "infer/decode_batch.h"
+#include "infer/engine_testing.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
+#include "model/quantize.h"
 
 namespace heed {
 namespace {
@@ -95,6 +101,53 @@ INSTANTIATE_TEST_SUITE_P(
                     config_with(Family::decoder_only, Position::alibi, {20, 0}),
                     config_with(Family::encoder_decoder, Position::sinusoidal, {}),
                     config_with(Family::encoder_decoder, Position::t5_bias, {})));
+
+// A request takes some memory at its beginning and at its end, and none for each token: scheduling,
+// the model, choosing, and the texts themselves included. (Pieces for those who stream do, texts to
+// compare with stop texts, and phrases that are required.)
+using EngineCase = std::tuple<Family, Position, WeightType, int>;
+class EngineStepTest : public testing::TestWithParam<EngineCase> {};
+
+TEST_P(EngineStepTest, TakesNothingForAToken) {
+  const auto [family, position, type, beam] = GetParam();
+  ModelConfig config = tiny_config(family);
+  config.position = position, config.max_positions = 300;
+  Network network(config, 3);
+  if (type != WeightType::f32) {
+    ThreadPool pool(1);
+    const NameFilter none("");
+    network = quantize(network, {type, none, pool}).network;
+  }
+  const Model model(std::make_shared<const Network>(std::move(network)), nullptr);
+  Engine engine(model, {.threads = 2, .kv_memory_bytes = 8 << 20});
+  SearchOptions search;
+  search.beam = search.nbest = beam;
+  search.banned_ids.push_back({config.eos_id});  // an end here and there would be a copy of a text
+  const std::vector<int32_t> input{9, 8, 7};
+  const auto allocations_of = [&](int64_t tokens) {
+    search.max_new_tokens = tokens;
+    const int64_t before = allocations;
+    const Result result = engine.submit({.ids = input, .search = search}).get();
+    EXPECT_EQ(result.best().new_tokens, tokens);
+    while (engine.statistics().running > 0) std::this_thread::yield();
+    return allocations - before;
+  };
+  // The fewest of some: until all tables of the cache have been those of a long text, one or the
+  // other still grows.
+  int64_t of_short = allocations_of(20), of_long = allocations_of(250);
+  for (int i = 0; i < 10; ++i) {
+    of_short = std::min(of_short, allocations_of(20));
+    of_long = std::min(of_long, allocations_of(250));
+  }
+  ASSERT_GT(of_short, 0) << "the counter does not count";
+  EXPECT_EQ(of_long, of_short);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, EngineStepTest,
+    testing::Combine(testing::Values(Family::encoder_decoder, Family::decoder_only),
+                     testing::Values(Position::sinusoidal, Position::t5_bias),
+                     testing::Values(WeightType::f32, WeightType::int8), testing::Values(1, 4)));
 
 // The memory of a step is known before it runs.
 TEST(DecodeStep, MeasuringPredictsThePeakExactly) {

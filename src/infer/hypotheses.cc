@@ -11,15 +11,18 @@ double penalised(double sum, int64_t length, const SearchOptions& options) {
   return sum / std::pow(base, options.length_penalty);
 }
 
+double Hypotheses::worst_score() const {
+  return std::ranges::min_element(list_, {}, &Hypothesis::score)->score;
+}
+
+bool Hypotheses::would_keep(double sum, int64_t new_tokens) const {
+  return !is_full() || penalised(sum, new_tokens, options_) > worst_score();
+}
+
 void Hypotheses::add(Hypothesis hypothesis, int64_t new_tokens) {
+  if (!would_keep(hypothesis.sum, new_tokens)) return;
   hypothesis.score = penalised(hypothesis.sum, new_tokens, options_);
-  if (!is_full()) {
-    list_.push_back(std::move(hypothesis));
-    return;
-  }
-  const auto worst = std::ranges::min_element(list_, {}, &Hypothesis::score);
-  if (hypothesis.score <= worst->score) return;
-  list_.erase(worst);
+  if (is_full()) list_.erase(std::ranges::min_element(list_, {}, &Hypothesis::score));
   list_.push_back(std::move(hypothesis));
 }
 
@@ -30,7 +33,7 @@ bool Hypotheses::is_done(double best_sum, int64_t new_tokens) const {
   const bool longest =
       options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0;
   const double attainable = penalised(best_sum, longest ? max_new_tokens_ : new_tokens, options_);
-  return std::ranges::min(list_, {}, &Hypothesis::score).score >= attainable;
+  return worst_score() >= attainable;
 }
 
 std::vector<Hypothesis> Hypotheses::take_best(int n) && {

@@ -28,6 +28,8 @@ class Hypotheses {
   Hypotheses(const SearchOptions& options, int64_t max_new_tokens)
       : options_(options), max_new_tokens_(max_new_tokens) {}
 
+  // Whether one with this sum of `new_tokens` is among the best; the others need not be made.
+  bool would_keep(double sum, int64_t new_tokens) const;
   // One with `new_tokens` new tokens; kept if it is among the best.
   void add(Hypothesis hypothesis, int64_t new_tokens);
   bool is_full() const { return list_.size() >= static_cast<size_t>(options_.beam); }
@@ -39,6 +41,8 @@ class Hypotheses {
   std::vector<Hypothesis> take_best(int n) &&;
 
  private:
+  double worst_score() const;  // of at least one
+
   const SearchOptions& options_;
   int64_t max_new_tokens_;
   std::vector<Hypothesis> list_;

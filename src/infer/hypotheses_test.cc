@@ -33,6 +33,9 @@ class HypothesesTest : public testing::Test {
 
 TEST_F(HypothesesTest, KeepsTheBest) {
   Hypotheses h = filled();
+  EXPECT_FALSE(h.would_keep(-9, 3));
+  EXPECT_FALSE(h.would_keep(-6, 3));  // only better ones
+  EXPECT_TRUE(h.would_keep(-3, 2));
   h.add({.ids = {3}, .sum = -9}, 3);  // -3: too bad
   h.add({.ids = {4}, .sum = -3}, 2);  // -1.5: drives out 2
   const auto best = std::move(h).take_best(2);

@@ -245,6 +245,7 @@ std::optional<ScoredToken> Sampler::choose(std::span<const float> logits,
   }
   const std::optional<int32_t> token = draw(scores, options, context);
   if (!token) return std::nullopt;
+  if (!options.scored) return ScoredToken{.token = *token};
   const float sum = kernels::log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
   return ScoredToken{*token, logits[static_cast<size_t>(*token)] - sum};
 }

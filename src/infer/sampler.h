@@ -35,6 +35,9 @@ struct SamplingOptions {
   float top_p = 1;
   float min_p = 0;  // > 0: none less likely than this times the likeliest
   uint64_t seed = 0;
+  // Whether anybody reads the log-probability, which costs a sum over the vocabulary. The token is
+  // the same.
+  bool scored = true;
 };
 // Throws invalid_argument with everything that is wrong.
 void check(const SamplingOptions& options);
@@ -49,7 +52,8 @@ struct SamplingContext {
 
 struct ScoredToken {
   int32_t token = 0;
-  float log_probability = 0;  // the model's own: before rules, temperature and cuts
+  // The model's own: before rules, temperature and cuts. 0 if it is not to be scored.
+  float log_probability = 0;
 };
 
 class Sampler {

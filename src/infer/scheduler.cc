@@ -149,15 +149,33 @@ bool Scheduler::start(Task& task) {
   return true;
 }
 
-// Runs what needs temporary memory twice: measuring, then in an arena of that size.
+// The temporary memory that it needs, found by walking through it without computing.
 template <class Run>
-void Scheduler::with_memory(const Run& run) {
+size_t Scheduler::bytes_for(const Run& run) {
   Arena plan = Arena::measuring();
   Ctx measured{pool_, plan};
   run(measured);
-  if (plan.peak_bytes() > arena_.capacity_bytes()) {
-    arena_ = Arena(plan.peak_bytes() + plan.peak_bytes() / 4);
-  }
+  return plan.peak_bytes();
+}
+
+// The same for the batch at hand. Only a bias of attention takes memory for the length of the texts
+// too, which changes with every step: there it is measured each time.
+template <class Run>
+size_t Scheduler::bytes_for_decoder(const Run& run) {
+  const Position position = network_.config().position;
+  if (position == Position::t5_bias || position == Position::alibi) return bytes_for(run);
+  constexpr size_t kMostShapes = 4096;
+  const std::pair shape{batch_.rows(), wanted_rows_.size()};
+  const auto known = decoder_bytes_.find(shape);
+  if (known != decoder_bytes_.end()) return known->second;
+  if (decoder_bytes_.size() == kMostShapes) decoder_bytes_.clear();
+  return decoder_bytes_[shape] = bytes_for(run);
+}
+
+// Runs it in an arena that has at least so much.
+template <class Run>
+void Scheduler::with_memory(size_t bytes, const Run& run) {
+  if (bytes > arena_.capacity_bytes()) arena_ = Arena(bytes + bytes / 4);
   Ctx ctx{pool_, arena_};
   const Arena::Mark mark = arena_.mark();
   run(ctx);
@@ -182,10 +200,11 @@ void Scheduler::encode_sources() {
   const Transformer& transformer = network_.transformer();
   std::vector<KvTable> tables;
   const KvView view = cache_.view(sequences, tables);
-  with_memory([&](Ctx& ctx) {
+  const auto run = [&](Ctx& ctx) {
     const Var memory = transformer.encode(ctx, {.batch = packed.batch()});
     transformer.cross_keys(ctx, memory, packed.batch(), view);
-  });
+  };
+  with_memory(bytes_for(run), run);
 }
 
 void Scheduler::preempt_last() {
@@ -261,7 +280,7 @@ void Scheduler::run_decoder() {
   const KvView view = batch_.view();
   ++statistics_.ticks, statistics_.rows += batch_.rows();
   for (Task* task : stepping_) task->search->prepare();
-  with_memory([&](Ctx& ctx) {
+  const auto run = [&](Ctx& ctx) {
     const Var hidden = transformer.decode(ctx, batch_.batch(), view);
     if (wanted_rows_.empty()) return;
     const Var logits = transformer.logits(ctx, take_rows(ctx, hidden, wanted_rows_));
@@ -281,7 +300,8 @@ void Scheduler::run_decoder() {
       const std::lock_guard lock(choosers_mutex_);
       choosers_.push_back(std::move(chooser));
     });
-  });
+  };
+  with_memory(bytes_for_decoder(run), run);
   // Prompts that others may begin with too.
   for (std::unique_ptr<Task>& task : running_) {
     const TextSearch& search = *task->search;
@@ -324,7 +344,7 @@ std::vector<std::vector<float>> Scheduler::attention(std::span<const int32_t> so
   // The row that chose a token is that of the token before it.
   const PackedBatch targets(Sequences{{target.begin(), target.end() - 1}});
   std::vector<std::vector<float>> result(rows, std::vector<float>(source.size()));
-  with_memory([&](Ctx& ctx) {
+  const auto run = [&](Ctx& ctx) {
     AttentionMaps maps;
     const Var memory = transformer.encode(ctx, {.batch = sources.batch()});
     transformer.decode(ctx, targets.batch(), memory, sources.batch(), &maps);
@@ -343,7 +363,8 @@ std::vector<std::vector<float>> Scheduler::attention(std::span<const int32_t> so
         for (size_t k = 0; k < keys; ++k) result[r][k] += row[k] / static_cast<float>(heads);
       }
     }
-  });
+  };
+  with_memory(bytes_for(run), run);
   return result;
 }
 

@@ -19,9 +19,11 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -93,13 +95,19 @@ class Scheduler {
   void take_steps();
   void release(Task& task);
   template <class Run>
-  void with_memory(const Run& run);
+  size_t bytes_for(const Run& run);
+  template <class Run>
+  size_t bytes_for_decoder(const Run& run);
+  template <class Run>
+  void with_memory(size_t bytes, const Run& run);
 
   const Network& network_;
   const EngineOptions options_;
   const bool has_source_;
   ThreadPool pool_;
   Arena arena_;
+  // What runs of the decoder need, by (rows, rows with logits): measured once.
+  std::map<std::pair<int64_t, size_t>, size_t> decoder_bytes_;
   KvCache cache_;
   DecodeBatch batch_;
 

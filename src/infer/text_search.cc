@@ -11,6 +11,17 @@ namespace {
 // Samples of one request that are told apart; those of another stream follow.
 constexpr int kSampleBits = 20;
 
+// New tokens for which a text has memory from the beginning; a longer one gets more as it grows.
+constexpr int64_t kTokensAtFirst = 1024;
+
+// assign() alone would leave no room for the next token.
+template <class T>
+void copy_with_room(const std::vector<T>& from, std::vector<T>& to) {
+  to.clear();
+  to.reserve(from.capacity());
+  to.assign(from.begin(), from.end());
+}
+
 }  // namespace
 
 TextSearch::TextSearch(SearchPlan plan, std::vector<int32_t> prompt)
@@ -19,6 +30,13 @@ TextSearch::TextSearch(SearchPlan plan, std::vector<int32_t> prompt)
       finished_(plan_.options, plan_.max_new_tokens) {
   HEED_CHECK(!prompt.empty() && plan_.max_new_tokens > 0, "search: a prompt, and room for more");
   growing_.push_back({.ids = std::move(prompt)});
+  make_room(growing_.back());
+}
+
+void TextSearch::make_room(GrowingText& text) const {
+  const auto tokens = static_cast<size_t>(std::min(plan_.max_new_tokens, kTokensAtFirst));
+  text.ids.reserve(prompt_tokens_ + tokens);
+  if (plan_.options.token_scores) text.token_scores.reserve(tokens);
 }
 
 bool TextSearch::is_end(int32_t id) const {
@@ -58,7 +76,8 @@ void TextSearch::choose_one(size_t index, std::span<const float> logits, Chooser
                                  .top_k = o.top_k,
                                  .top_p = static_cast<float>(o.top_p),
                                  .min_p = static_cast<float>(o.min_p),
-                                 .seed = o.seed};
+                                 .seed = o.seed,
+                                 .scored = plan_.scores || o.token_scores};
   SamplingContext context{.text = text.ids,
                           .rules = rules(text, chooser.banned),
                           .position = static_cast<uint32_t>(new_tokens_)};
@@ -245,11 +264,16 @@ void TextSearch::spread_over_progress() {
 }
 
 void TextSearch::finish(const Candidate& candidate, FinishReason reason) {
+  if (is_beam() && !finished_.would_keep(candidate.sum, new_tokens_ + 1)) return;
   const GrowingText& text = growing_[candidate.parent];
-  Hypothesis hypothesis{
-      .ids = text.ids, .sum = candidate.sum, .finish = reason, .token_scores = text.token_scores};
+  Hypothesis hypothesis{.ids = {}, .sum = candidate.sum, .finish = reason};
+  hypothesis.ids.reserve(text.ids.size() + 1);
+  hypothesis.ids.assign(text.ids.begin(), text.ids.end());
   hypothesis.ids.push_back(candidate.token);
-  hypothesis.token_scores.push_back(candidate.token_score);
+  if (plan_.options.token_scores) {
+    hypothesis.token_scores = text.token_scores;
+    hypothesis.token_scores.push_back(candidate.token_score);
+  }
   if (is_beam()) {
     finished_.add(std::move(hypothesis), new_tokens_ + 1);
   } else {
@@ -269,13 +293,14 @@ void TextSearch::keep_growing(KvCache& cache) {
   heirs_.assign(growing_.size(), 0);
   for (const Candidate& candidate : survivors_) ++heirs_[candidate.parent];
   next_.resize(survivors_.size());
+  if (is_beam()) std::ranges::for_each(next_, [&](GrowingText& text) { make_room(text); });
   for (size_t i = 0; i < survivors_.size(); ++i) {
     const Candidate& candidate = survivors_[i];
     GrowingText& parent = growing_[candidate.parent];
     GrowingText& child = next_[i];
     if (--heirs_[candidate.parent] > 0) {
-      child.ids.assign(parent.ids.begin(), parent.ids.end());
-      child.token_scores.assign(parent.token_scores.begin(), parent.token_scores.end());
+      copy_with_room(parent.ids, child.ids);
+      copy_with_room(parent.token_scores, child.token_scores);
       child.sequence = parent.sequence < 0 ? -1 : cache.fork(parent.sequence);
     } else {
       child.ids.swap(parent.ids);
@@ -284,7 +309,7 @@ void TextSearch::keep_growing(KvCache& cache) {
     }
     child.cached = parent.cached;
     child.ids.push_back(candidate.token);
-    child.token_scores.push_back(candidate.token_score);
+    if (plan_.options.token_scores) child.token_scores.push_back(candidate.token_score);
     child.sum = candidate.sum, child.sample = candidate.sample;
   }
   for (const GrowingText& text : growing_) {

@@ -34,6 +34,9 @@ struct SearchPlan {
   Phrases banned_phrases{};       // longer ones
   Phrases required{};
   uint64_t stream = 0;
+  // Whether anybody reads the answers' scores. A beam has them anyway; without one they cost a sum
+  // over the vocabulary for each token, and are 0 when nobody does.
+  bool scores = true;
   // Whether a text with these new tokens is at its end, for stop texts; none: never.
   std::function<bool(std::span<const int32_t> ids)> stops{};
 };
@@ -42,8 +45,8 @@ struct SearchPlan {
 struct GrowingText {
   std::vector<int32_t> ids;  // the prompt first
   float sum = 0;
-  std::vector<float> token_scores{};
-  uint64_t sample = 0;  // which of a request's samples it is
+  std::vector<float> token_scores{};  // if they are asked for
+  uint64_t sample = 0;                // which of a request's samples it is
   // Its keys: those of the first `cached` ids. Negative: none.
   KvCache::Sequence sequence = -1;
   int64_t cached = 0;
@@ -59,6 +62,8 @@ struct Chooser {
   std::vector<int32_t> longer{};  // a text and one more token
 };
 
+// Once as many texts grow as ever will, and while they are not longer than what memory is taken for
+// at the beginning, a step allocates nothing but the copies of texts that are finished.
 class TextSearch {
  public:
   TextSearch(SearchPlan plan, std::vector<int32_t> prompt);
@@ -98,6 +103,7 @@ class TextSearch {
   };
 
   bool is_beam() const { return plan_.options.beam > 1; }
+  void make_room(GrowingText& text) const;
   bool is_end(int32_t id) const;
   std::span<const int32_t> new_ids(const GrowingText& text) const;
   TokenRules rules(const GrowingText& text, std::vector<int32_t>& banned) const;

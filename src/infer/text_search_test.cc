@@ -68,8 +68,31 @@ TEST(TextSearch, GreedyTakesTheLikeliest) {
   EXPECT_NEAR(answers[0].sum, std::log(.5 * .2 * .2), 1e-5);
 }
 
+// The sum over the vocabulary is spared where nobody reads what it is for.
+TEST(TextSearch, ScoresOnlyWhereTheyAreAskedFor) {
+  for (const bool sample : {false, true}) {
+    SearchPlan plan = plan_of({.sample = sample, .seed = 3}, 3);
+    const auto scored = search(plan, garden_path);
+    plan.scores = false;
+    const auto plain = search(plan, garden_path);
+    EXPECT_EQ(plain[0].ids, scored[0].ids);
+    EXPECT_LT(scored[0].score, 0);
+    EXPECT_EQ(plain[0].score, 0);
+    EXPECT_TRUE(scored[0].token_scores.empty());
+    plan.options.token_scores = true;
+    const auto by_token = search(plan, garden_path);
+    EXPECT_EQ(by_token[0].ids, scored[0].ids);
+    EXPECT_EQ(by_token[0].sum, scored[0].sum);
+    EXPECT_EQ(by_token[0].token_scores.size(), by_token[0].ids.size() - 1);
+  }
+  // A beam cannot do without.
+  SearchPlan plan = plan_of({.beam = 3});
+  plan.scores = false;
+  EXPECT_EQ(search(plan, garden_path)[0].score, search(plan_of({.beam = 3}), garden_path)[0].score);
+}
+
 TEST(TextSearch, ABeamFindsTheLikelierText) {
-  const auto answers = search(plan_of({.beam = 3, .nbest = 2}), garden_path);
+  const auto answers = search(plan_of({.beam = 3, .nbest = 2, .token_scores = true}), garden_path);
   ASSERT_EQ(answers.size(), 2u);
   EXPECT_THAT(answers[0].ids, ElementsAre(kStart, 2, kEnd));
   EXPECT_EQ(answers[0].finish, FinishReason::end);
