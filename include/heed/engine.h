@@ -9,6 +9,8 @@
 // cancelled, admits what fits, and runs the model once for all of them. A request waits when there
 // is no memory for it; one that could never run is refused. What a request gets never depends on
 // the others: its result has the same bits alone, among a thousand, and with any number of threads.
+// With several workers there are as many schedulers over the one model, and each request goes to
+// the one that has least to do.
 //
 // For one text at a time there are shortcuts at the end of this file:
 //
@@ -33,10 +35,14 @@
 namespace heed {
 
 struct EngineOptions {
-  int threads = 0;                               // 0: every CPU this process may use
-  uint64_t kv_memory_bytes = uint64_t{1} << 30;  // for keys and values; used as needed
-  int64_t batch_tokens = 1024;                   // rows of one run of the model, at most
-  int64_t max_sequences = 256;                   // texts (beams counted) that grow at the same time
+  int threads = 0;  // of each worker; 0: its share of the CPUs this process may use
+  int workers = 1;  // schedulers, each with its own threads and batches
+  // For keys and values, and texts (beams counted) that grow at the same time: of all workers, each
+  // of which has an equal share. Memory is used as needed.
+  uint64_t kv_memory_bytes = uint64_t{1} << 30;
+  int64_t batch_tokens = 1024;  // rows of one run of the model, at most
+  int64_t max_sequences = 256;
+  bool scores = true;  // of requests that do not say: see Request::scores
 };
 
 struct Request {
@@ -52,6 +58,9 @@ struct Request {
 
   std::optional<SearchOptions> search{};  // nothing: the model's own
   uint64_t stream = 0;                    // samples of different streams are independent
+  // Whether Answer::score is wanted; nothing: what the engine's options say. Without a beam it
+  // takes a sum over the vocabulary for every token. The text is the same.
+  std::optional<bool> scores{};
   // Sources with more tokens than the model has positions are an error, unless they may be cut.
   bool may_truncate = false;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
@@ -77,7 +86,8 @@ struct Answer {
   std::string text;          // without prompt and special tokens; empty without a tokenizer
   std::vector<int32_t> ids;  // all: the prompt or the decoder's start first
   int64_t new_tokens = 0;    // the last ones of ids, with the one that ended the text
-  double score = 0;          // sum of log-probabilities, after the length penalty
+  // Sum of log-probabilities, after the length penalty; 0 if nobody asked and there is no beam.
+  double score = 0;
   FinishReason finish = FinishReason::end;
   std::vector<float> token_scores;    // of the new tokens, when asked for
   std::vector<Alignment> alignments;  // likewise
@@ -97,8 +107,8 @@ struct StreamPiece {
   std::string text;          // new text; whole characters only, so it may lag behind the ids
 };
 
-// Called on the scheduler's thread, one at a time: be quick, and do not wait for this engine there.
-// What they throw ends their request and comes out of Handle::get().
+// Called on the thread of the request's worker, each worker's one at a time: be quick, and do not
+// wait for this engine there. What they throw ends their request and comes out of Handle::get().
 struct Callbacks {
   std::function<void(const StreamPiece&)> piece{};
   std::function<void()> done{};  // the result, or the error, is ready

@@ -84,6 +84,8 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
              "rows of one run of the model, at most (default 1024)");
   add_number(command, "--kv-memory", flags.kv_memory_mb, {.min = 0.001, .max = 1e9},
              "megabytes for keys and values (default 1024)");
+  add_number(command, "--workers", flags.workers, {.min = 1, .max = 1024},
+             "batches that run at the same time, each on --threads threads (0: its share)");
   add_common_flags(command, flags);
 }
 
@@ -120,7 +122,8 @@ SearchOptions search_options(const SearchFlags& flags, const Model& model,
 }
 
 EngineOptions engine_options(const SearchFlags& flags) {
-  EngineOptions options{.threads = flags.threads};
+  EngineOptions options{.threads = flags.threads, .workers = flags.workers};
+  options.scores = flags.scores || flags.json;  // who prints none need not pay for them
   if (flags.batch_tokens) options.batch_tokens = *flags.batch_tokens;
   if (flags.kv_memory_mb) {
     options.kv_memory_bytes = static_cast<uint64_t>(*flags.kv_memory_mb * kMegabyte);

@@ -21,6 +21,7 @@ struct SearchFlags : CommonFlags {
   std::vector<std::string> banned, required;
   std::string prefix;
   bool scores = false;
+  int workers = 1;
   std::optional<int> batch_tokens;
   std::optional<double> kv_memory_mb;
 };

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/thread_pool.h"
 #include "heed/error.h"
 #include "infer/request_plan.h"
 #include "infer/scheduler.h"
@@ -34,6 +35,22 @@ EngineOptions checked(const EngineOptions& options) {
     throw Error(ErrorCode::invalid_argument, "batch_tokens and max_sequences must be at least 1",
                 "leave them out for what usually does");
   }
+  constexpr int kMostWorkers = 1024;
+  if (options.workers < 1 || options.workers > kMostWorkers) {
+    throw Error(ErrorCode::invalid_argument,
+                "the number of workers is " + std::to_string(options.workers) + ", expected 1 to " +
+                    std::to_string(kMostWorkers),
+                "leave it out for one");
+  }
+  return options;
+}
+
+// What one worker gets of it all.
+EngineOptions share_of(EngineOptions options) {
+  const int workers = options.workers;
+  options.kv_memory_bytes /= static_cast<uint64_t>(workers);
+  options.max_sequences = std::max<int64_t>(options.max_sequences / workers, 1);
+  if (options.threads == 0) options.threads = std::max(available_cpus() / workers, 1);
   return options;
 }
 
@@ -92,56 +109,83 @@ void Handle::cancel() const { state_->cancelled = true; }
 
 class Engine::Impl {
  public:
-  Impl(Model model, const EngineOptions& options)
-      : model_(checked(model)),
-        scheduler_(model_.network(), checked(options)),
-        thread_([this] { loop(); }) {}
+  Impl(Model model, const EngineOptions& options);
+  ~Impl();
 
-  ~Impl() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-
+  class Job;
   // A request that has been looked at, and can run.
   struct Accepted {
-    std::unique_ptr<Task> task;
+    std::unique_ptr<Job> job;
     Handle handle;
   };
   Accepted accept(const Request& request, Callbacks callbacks);
   void start(std::span<Accepted> requests);
   const Model& model() const { return model_; }
-  EngineStatistics statistics() const {
-    const std::lock_guard lock(mutex_);
-    EngineStatistics all = statistics_;
-    all.submitted = submitted_, all.answered = answered_, all.failed = failed_;
-    all.new_tokens = new_tokens_;
-    all.waiting += static_cast<int64_t>(inbox_.size());
-    return all;
-  }
+  EngineStatistics statistics() const;
 
  private:
-  class Job;
+  class Worker;
 
+  const Model model_;
+  const EngineOptions options_;
+  std::atomic<int64_t> submitted_{0}, answered_{0}, failed_{0}, new_tokens_{0};
+  std::vector<std::unique_ptr<Worker>> workers_;  // last to come, first to go
+};
+
+// A scheduler, and the thread that runs it.
+class Engine::Impl::Worker {
+ public:
+  Worker(const Network& network, const EngineOptions& options)
+      : scheduler_(network, options), thread_([this] { loop(); }) {}
+
+  ~Worker() {
+    stop();
+    thread_.join();
+  }
+
+  // From any thread.
+  void add(std::vector<std::unique_ptr<Task>> tasks);
+  void stop();
+  void add_to(EngineStatistics& all) const;
+
+  // On its own thread; and what depends on nothing that a tick changes.
+  Scheduler& scheduler() { return scheduler_; }
+
+  std::atomic<int64_t> texts{0};  // that it was given and has not answered: how busy it is
+
+ private:
   void loop();
   void publish_statistics();
 
-  const Model model_;
   Scheduler scheduler_;  // the thread's alone
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Task>> inbox_;
   bool stopping_ = false;
-  int64_t submitted_ = 0;
   EngineStatistics statistics_;  // as of the last tick
-  std::atomic<int64_t> answered_{0}, failed_{0}, new_tokens_{0};
 
   std::thread thread_;  // last to come, first to go
 };
+
+Engine::Impl::Impl(Model model, const EngineOptions& options)
+    : model_(checked(model)), options_(checked(options)) {
+  for (int i = 0; i < options_.workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(model_.network(), share_of(options_)));
+  }
+}
+
+// All are told before one is waited for.
+Engine::Impl::~Impl() {
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->stop();
+}
+
+EngineStatistics Engine::Impl::statistics() const {
+  EngineStatistics all{.submitted = submitted_, .answered = answered_, .failed = failed_};
+  all.new_tokens = new_tokens_;
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->add_to(all);
+  return all;
+}
 
 // A request on its way through the scheduler.
 class Engine::Impl::Job : public Task {
@@ -161,6 +205,13 @@ class Engine::Impl::Job : public Task {
     streams_ = streams;
     streamed_ = plan.prompt.size();
     search = std::make_unique<TextSearch>(std::move(plan.search), std::move(plan.prompt));
+    texts_ = search->width();
+  }
+
+  // Before it gets there.
+  void give_to(Worker& worker) {
+    worker_ = &worker;
+    worker.texts += texts_;
   }
 
   bool is_cancelled() const override { return state_->cancelled.load(std::memory_order_relaxed); }
@@ -189,6 +240,7 @@ class Engine::Impl::Job : public Task {
 
  private:
   void answer(std::exception_ptr error) {
+    worker_->texts -= texts_;
     state_->answer(std::move(result_), std::move(error));
     if (!callbacks_.done) return;
     try {
@@ -226,7 +278,7 @@ class Engine::Impl::Job : public Task {
     const std::span<const int32_t> ids(answer.ids);
     const auto rows = static_cast<size_t>(answer.new_tokens);
     if (source.empty() || rows == 0) return;
-    const auto weights = engine_.scheduler_.attention(source, ids, rows);
+    const auto weights = worker_->scheduler().attention(source, ids, rows);
     for (size_t r = 0; r < rows; ++r) {
       Alignment alignment{.token = static_cast<int64_t>(prompt + r)};
       if (engine_.model_.has_tokenizer()) {
@@ -254,6 +306,8 @@ class Engine::Impl::Job : public Task {
   }
 
   Impl& engine_;
+  Worker* worker_ = nullptr;
+  int64_t texts_ = 0;  // that grow at the same time
   Callbacks callbacks_;
   std::shared_ptr<Handle::State> state_;
   std::vector<TextSpan> source_spans_;
@@ -265,14 +319,15 @@ class Engine::Impl::Job : public Task {
 
 Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks callbacks) {
   RequestPlan plan = plan_request(model_, request);
-  const int64_t needed =
-      scheduler_.blocks_needed(static_cast<int64_t>(plan.source.size()),
-                               static_cast<int64_t>(plan.prompt.size()), plan.search);
-  if (needed > scheduler_.kv_blocks()) {
+  plan.search.scores = request.scores.value_or(options_.scores);
+  const Scheduler& any = workers_.front()->scheduler();
+  const int64_t needed = any.blocks_needed(static_cast<int64_t>(plan.source.size()),
+                                           static_cast<int64_t>(plan.prompt.size()), plan.search);
+  if (needed > any.kv_blocks()) {
     throw Error(ErrorCode::out_of_memory,
-                "the request needs " + std::to_string(needed) +
-                    " blocks of keys and values, and the engine has " +
-                    std::to_string(scheduler_.kv_blocks()),
+                "the request needs " + std::to_string(needed) + " blocks of keys and values, and " +
+                    (workers_.size() > 1 ? "each worker has " : "the engine has ") +
+                    std::to_string(any.kv_blocks()),
                 "give the engine more memory for keys and values, or ask for fewer new tokens or "
                 "beams");
   }
@@ -282,16 +337,47 @@ Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks ca
   return {std::move(job), Handle(std::move(state))};
 }
 
+// Each to the worker that has least to do at the time.
 void Engine::Impl::start(std::span<Accepted> requests) {
+  std::vector<std::vector<std::unique_ptr<Task>>> shares(workers_.size());
+  for (Accepted& request : requests) {
+    const auto idlest = std::ranges::min_element(
+        workers_, {}, [](const std::unique_ptr<Worker>& worker) { return worker->texts.load(); });
+    request.job->give_to(**idlest);
+    shares[static_cast<size_t>(idlest - workers_.begin())].push_back(std::move(request.job));
+  }
+  submitted_ += static_cast<int64_t>(requests.size());
+  for (size_t i = 0; i < shares.size(); ++i) {
+    if (!shares[i].empty()) workers_[i]->add(std::move(shares[i]));
+  }
+}
+
+void Engine::Impl::Worker::add(std::vector<std::unique_ptr<Task>> tasks) {
   {
     const std::lock_guard lock(mutex_);
-    for (Accepted& request : requests) inbox_.push_back(std::move(request.task));
-    submitted_ += static_cast<int64_t>(requests.size());
+    for (std::unique_ptr<Task>& task : tasks) inbox_.push_back(std::move(task));
   }
   wake_.notify_one();
 }
 
-void Engine::Impl::publish_statistics() {
+void Engine::Impl::Worker::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+}
+
+void Engine::Impl::Worker::add_to(EngineStatistics& all) const {
+  const std::lock_guard lock(mutex_);
+  all.waiting += statistics_.waiting + static_cast<int64_t>(inbox_.size());
+  all.running += statistics_.running;
+  all.ticks += statistics_.ticks, all.rows += statistics_.rows;
+  all.source_rows += statistics_.source_rows, all.preemptions += statistics_.preemptions;
+  all.kv_blocks += statistics_.kv_blocks, all.kv_blocks_used += statistics_.kv_blocks_used;
+}
+
+void Engine::Impl::Worker::publish_statistics() {
   const SchedulerStatistics now = scheduler_.statistics();
   const std::lock_guard lock(mutex_);
   statistics_.waiting = now.waiting, statistics_.running = now.running;
@@ -301,7 +387,7 @@ void Engine::Impl::publish_statistics() {
   statistics_.kv_blocks_used = scheduler_.kv_blocks_used();
 }
 
-void Engine::Impl::loop() {
+void Engine::Impl::Worker::loop() {
   std::vector<std::unique_ptr<Task>> arrived;
   while (true) {
     publish_statistics();

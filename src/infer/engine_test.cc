@@ -96,6 +96,9 @@ TEST_P(EngineFamilyTest, AResultNeverDependsOnWhatRunsBesideIt) {
         {.threads = 1, .kv_memory_bytes = 8 << 20, .batch_tokens = 5},
         {.threads = 1, .kv_memory_bytes = 8 << 20, .max_sequences = 9},
         {.threads = 1, .kv_memory_bytes = 500'000, .batch_tokens = 64},  // requests make room
+        {.threads = 1, .workers = 2, .kv_memory_bytes = 8 << 20},
+        {.threads = 2, .workers = 3, .kv_memory_bytes = 8 << 20},
+        {.threads = 1, .workers = 2, .kv_memory_bytes = 1'000'000, .batch_tokens = 64},
     };
     for (const EngineOptions& options : variants) {
       Engine engine(model_, options);
@@ -105,6 +108,65 @@ TEST_P(EngineFamilyTest, AResultNeverDependsOnWhatRunsBesideIt) {
       const EngineStatistics s = engine.statistics();
       EXPECT_EQ(s.answered, static_cast<int64_t>(2 * inputs.size()));
     }
+  }
+}
+
+TEST_P(EngineFamilyTest, SamplesDoNotDependOnWorkers) {
+  const std::vector<Ids> inputs = random_inputs(20, 11);
+  SearchOptions search;
+  search.sample = true, search.max_new_tokens = 10, search.seed = 2;
+  Engine one(model_, {.threads = 2}), many(model_, {.threads = 1, .workers = 4});
+  EXPECT_EQ(one.run_ids(inputs, search), many.run_ids(inputs, search));
+}
+
+TEST_P(EngineFamilyTest, WorkIsDealtToAllWorkers) {
+  Engine engine(model_, {.threads = 1, .workers = 3, .kv_memory_bytes = 9 << 20});
+  Engine alone(model_, {.threads = 1, .kv_memory_bytes = 9 << 20});
+  // Three batches of one instead of one of three.
+  SearchOptions search;
+  search.min_new_tokens = search.max_new_tokens = 20;
+  const std::vector<Ids> inputs(3, Ids{5});
+  const auto ticks = [&](Engine& by) {
+    const int64_t before = by.statistics().ticks;
+    by.run_ids(inputs, search);
+    for (int i = 0; i < 1000 && by.statistics().running > 0; ++i) std::this_thread::sleep_for(1ms);
+    return by.statistics().ticks - before;
+  };
+  EXPECT_EQ(ticks(alone), 20);
+  EXPECT_EQ(ticks(engine), 60);
+  EXPECT_LE(engine.statistics().kv_blocks, alone.statistics().kv_blocks);
+}
+
+TEST_P(EngineFamilyTest, WorkersAnswerAllOnDestruction) {
+  std::vector<Handle> handles;
+  {
+    Engine engine(model_, {.threads = 1, .workers = 3, .kv_memory_bytes = 6 << 20});
+    for (int i = 0; i < 50; ++i) handles.push_back(engine.submit({.ids = Ids{5, 6, 7}}));
+  }
+  for (const Handle& handle : handles) EXPECT_TRUE(handle.is_ready());
+}
+
+TEST_P(EngineFamilyTest, ScoresOnlyForThoseWhoWantThem) {
+  Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
+  Engine silent(model_, {.threads = 1, .kv_memory_bytes = 4 << 20, .scores = false});
+  SearchOptions search;
+  search.max_new_tokens = 12;
+  const auto answer = [&](Engine& by, std::optional<bool> scores) {
+    return by.submit({.ids = Ids{9, 8, 7}, .search = search, .scores = scores}).get().best();
+  };
+  for (const int beam : {1, 3}) {
+    search.beam = beam;
+    const Answer scored = answer(engine, {});
+    EXPECT_LT(scored.score, 0);
+    EXPECT_EQ(answer(silent, true).score, scored.score);
+    for (const Answer& plain : {answer(engine, false), answer(silent, {})}) {
+      EXPECT_EQ(plain.ids, scored.ids);
+      EXPECT_EQ(plain.score, beam == 1 ? 0 : scored.score);
+    }
+    search.token_scores = true;
+    EXPECT_EQ(answer(silent, {}).token_scores, answer(engine, {}).token_scores);
+    EXPECT_EQ(std::ssize(answer(silent, {}).token_scores), scored.new_tokens);
+    search.token_scores = false;
   }
 }
 
@@ -279,11 +341,14 @@ TEST_P(EngineFamilyTest, AStopTextEndsTheTextBeforeIt) {
 }
 
 // Many threads submit and cancel at random: everything is answered exactly once.
-TEST(Engine, ThousandsOfRequestsAtOnce) {
+class EngineWorkersTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Workers, EngineWorkersTest, testing::Values(1, 2));
+
+TEST_P(EngineWorkersTest, ThousandsOfRequestsAtOnce) {
   constexpr int kEach = 2500;
   constexpr int kThreads = 4;
   const Model model = tiny_model(Family::encoder_decoder);
-  Engine engine(model, {.threads = 1, .kv_memory_bytes = 2 << 20});
+  Engine engine(model, {.threads = 1, .workers = GetParam(), .kv_memory_bytes = 4 << 20});
   std::atomic<int> done{0}, answered{0}, cancelled{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
@@ -324,6 +389,14 @@ TEST(Engine, AModelThatDoesNotGenerateIsRefused) {
   config.head = Head::masked_lm;
   const Model model(std::make_shared<const Network>(config), nullptr);
   EXPECT_EQ(code_of([&] { Engine engine(model); }), ErrorCode::unsupported);
+}
+
+TEST(Engine, WorkersAreAtLeastOne) {
+  const Model model = tiny_model(Family::decoder_only);
+  for (const int workers : {0, -1, 5000}) {
+    EXPECT_EQ(code_of([&] { Engine engine(model, {.workers = workers}); }),
+              ErrorCode::invalid_argument);
+  }
 }
 
 TEST(Engine, AlignmentsNameSpansOfBothTexts) {

@@ -32,6 +32,8 @@ TEST_P(QuantizedEngineTest, ManyAreAsOne) {
       Engine one(model, {.threads = 1}), two(model, {.threads = 2});
       const std::vector<Ids> together = two.run_ids(inputs, search);
       EXPECT_EQ(one.run_ids(inputs, search), together);
+      Engine workers(model, {.threads = 1, .workers = 2});
+      EXPECT_EQ(workers.run_ids(inputs, search), together);
       for (size_t i = 0; i < inputs.size(); i += 5) {
         EXPECT_EQ(two.run_ids({inputs[i]}, search), std::vector<Ids>{together[i]});
       }
