@@ -416,6 +416,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
     held_out.objective.subword_dropout = 0;
     held_out.labels = p.training->labels();
     p.validation = std::make_unique<BatchStream>(held_out, p.tokenizer);
+    p.validation_options = held_out;
     for (const CorpusReport& report : p.validation->reports()) {
       note("validation: " + report.summary());
     }

@@ -58,7 +58,8 @@ struct Preparation {
   std::unique_ptr<BatchStream> training, validation;
   CorpusOptions validation_corpus;  // no files: there is no validation
   ModelConfig config;
-  StreamOptions stream_options;  // of `training`, to make it anew with another budget
+  // Of the two, to make them anew with another budget.
+  StreamOptions stream_options, validation_options;
 };
 
 // Which of a step's batches are ours.

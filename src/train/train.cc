@@ -408,12 +408,21 @@ class Training {
     c.recompute = ranks_.broadcast(int64_t{c.recompute}) != 0;
   }
 
+  // Validation takes batches of that size too; of those there are more, where they are counted.
   void use_batches(const StepBatches& b) {
+    int64_t& most = recipe_.validate.batches;
+    const int64_t before = recipe_.data.batch_tokens;
+    if (most > 0) most = (most * before + b.batch_tokens - 1) / b.batch_tokens;
     set_batches(b, "--memory");
-    data_.stream_options.batch_tokens = b.batch_tokens;
-    data_.stream_options.batch_sentences = b.batch_sentences;
     data_.stream_options.labels = data_.training->labels();
+    for (StreamOptions* options : {&data_.stream_options, &data_.validation_options}) {
+      options->batch_tokens = b.batch_tokens;
+      options->batch_sentences = b.batch_sentences;
+    }
     data_.training = std::make_unique<BatchStream>(data_.stream_options, data_.tokenizer);
+    if (data_.validation) {
+      data_.validation = std::make_unique<BatchStream>(data_.validation_options, data_.tokenizer);
+    }
   }
 
   // Validation decodes in the place of activations, with a model of its own.

@@ -1,9 +1,11 @@
 // From a recipe to a model folder, with real files.
 #include "heed/train.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cctype>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/file_testing.h"
@@ -221,6 +223,54 @@ TEST_F(TrainMemoryTest, GoesOnWithTheBatchesItBeganWith) {
   // A smaller limit is not kept by going on.
   expect_error(ErrorCode::out_of_memory, "began with --memory",
                [&] { run_with(limit - 60'000'000, {"train.steps=5"}); });
+}
+
+// In a process of its own, whose peak is nobody else's. The validator takes all it is given, and a
+// model beside it, as one that decodes does.
+TEST_F(TrainMemoryTest, StaysWithinTheLimitWhileValidationDecodes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr bool kCountsMemory = false;  // sanitizers keep what was freed
+#else
+  constexpr bool kCountsMemory = true;
+#endif
+  write_pairs("valid", 50, 2);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const int64_t limit = more_than_now(300'000'000);
+    TrainOptions options;
+    options.recipe = recipe_;
+    options.set = {"data.folder=" + folder_.string(),
+                   "data.batch_tokens=1600",
+                   "model.width=256",
+                   "model.ffn=8192",
+                   "model.encoder_layers=1",
+                   "model.decoder_layers=1",
+                   "train.steps=1",
+                   "validate.files=[\"valid.a\", \"valid.b\"]"};
+    options.out = path("out");
+    options.threads = 1;
+    options.memory_bytes = limit;
+    options.validator = [](const ValidationRequest& request) {
+      const Network file = Network::load(request.model), packed = Network::load(request.model);
+      const std::vector<char> keys_and_values(request.kv_memory_bytes, 1);
+      return ValidationScores{{{"bleu", double(keys_and_values.back())}}, {}};
+    };
+    try {
+      const TrainResult result = train(options);
+      if (result.peak_rss_bytes <= limit || !kCountsMemory) _exit(0);
+      std::fprintf(stderr, "peak %ld of %ld\n", long(result.peak_rss_bytes), long(limit));
+      _exit(1);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      _exit(2);
+    }
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_GT(batches().at("accumulate"), 1);
 }
 
 TEST_F(TrainMemoryTest, BatchesThatSentencesLimitStayAsTheyAre) {
