@@ -27,11 +27,12 @@ struct ServerModel {
 // Everything has a limit, so that no client can take the server from the others.
 struct ServerLimits {
   int64_t body_bytes = 4 << 20;
-  int64_t text_bytes = 100'000;  // of each text
-  int64_t texts = 256;           // of one request
-  int64_t new_tokens = 4096;     // of each answer
-  int64_t answers = 16;          // to each text, and beams
-  int64_t attend_tokens = 256;   // of attention maps, which grow with the square
+  int64_t text_bytes = 100'000;        // of each text
+  int64_t texts = 256;                 // of one request
+  int64_t new_tokens = 4096;           // of each answer
+  int64_t answers = 16;                // to each text, and beams
+  int64_t attend_tokens = 256;         // of attention maps, which grow with the square:
+  int64_t attend_weights = 2'000'000;  // layers × heads × tokens²; what is longer is cut
 
   int connections = 512;                        // beyond them, the longest idle one makes room
   int running = 64;                             // requests that work at the same time

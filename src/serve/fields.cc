@@ -391,7 +391,7 @@ void FieldSchema::only(const Field& field, const Json& value) {
   add(field, {{"enum", Json::array({value})}});
 }
 void FieldSchema::inside(const Field& field, const std::function<void(Fields& fields)>& describe) {
-  FieldSchema inner;
+  FieldSchema inner(limits_);
   describe(inner);
   add(field, inner.schema());
 }

@@ -56,9 +56,22 @@ struct Prompts {
   bool is_list = false;
 };
 
+// How much a request may contain, and ask for.
+struct FieldLimits {
+  int64_t text_bytes = 100'000;  // of each text
+  int64_t texts = 256;           // of one list
+  int64_t ids = 65'536;          // of one list
+  int depth = 16;                // lists and objects inside each other
+  int64_t new_tokens = 4096;     // of each answer
+  int64_t answers = 16;          // to each text, and beams
+};
+
 class Fields {
  public:
   virtual ~Fields() = default;
+
+  // The server's own, for fields whose range they are.
+  virtual const FieldLimits& limits() const = 0;
 
   virtual void text(const Field& field, std::string& value) = 0;
   virtual void flag(const Field& field, bool& value) = 0;
@@ -100,14 +113,6 @@ class Fields {
   }
 };
 
-// How much a request may contain.
-struct FieldLimits {
-  int64_t text_bytes = 100'000;  // of each text
-  int64_t texts = 256;           // of one list
-  int64_t ids = 65'536;          // of one list
-  int depth = 16;                // lists and objects inside each other
-};
-
 // A body of type application/json. Throws HttpError 400: no JSON, no object, not UTF-8, or deeper
 // than `depth`.
 Json parse_body(std::string_view body, int depth);
@@ -121,6 +126,7 @@ class FieldReader : public Fields {
   FieldReader(const Json& object, const FieldLimits& limits, bool is_form = false,
               std::string prefix = {});
 
+  const FieldLimits& limits() const override { return limits_; }
   using Fields::flag, Fields::integer, Fields::number, Fields::text;
   void text(const Field& field, std::string& value) override;
   void flag(const Field& field, bool& value) override;
@@ -160,6 +166,9 @@ class FieldReader : public Fields {
 // A JSON schema of the fields, as OpenAPI wants it.
 class FieldSchema : public Fields {
  public:
+  explicit FieldSchema(const FieldLimits& limits = {}) : limits_(limits) {}
+
+  const FieldLimits& limits() const override { return limits_; }
   using Fields::flag, Fields::integer, Fields::number, Fields::text;
   void text(const Field& field, std::string& value) override;
   void flag(const Field& field, bool& value) override;
@@ -181,6 +190,7 @@ class FieldSchema : public Fields {
  private:
   void add(const Field& field, Json schema);
 
+  const FieldLimits limits_;
   Json properties_ = Json::object(), required_ = Json::array();
 };
 

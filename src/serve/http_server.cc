@@ -91,6 +91,34 @@ std::string url_encoded(std::string_view text) {
   return encoded;
 }
 
+// Whoever stands before us may have read such a head in another way than we would, and would take
+// part of one client's request for another's (RFC 9112, 6.3). Empty: all is well.
+std::string length_problem(const httplib::Request& request) {
+  const auto values = [&](const char* name) {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < request.get_header_value_count(name); ++i) {
+      all.push_back(request.get_header_value(name, i));
+    }
+    return all;
+  };
+  const std::vector<std::string> lengths = values("Content-Length");
+  const std::vector<std::string> codings = values("Transfer-Encoding");
+  constexpr size_t kMostDigits = 18;  // of an int64_t, for sure
+  for (const std::string& length : lengths) {
+    const bool is_number =
+        !length.empty() && length.size() <= kMostDigits &&
+        std::ranges::all_of(length, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!is_number) return "Content-Length must be a number of bytes";
+    if (length != lengths.front()) return "there are two lengths: Content-Length came twice";
+  }
+  if (codings.empty()) return {};
+  if (!lengths.empty()) return "there are two lengths: Content-Length and Transfer-Encoding";
+  std::string coding = codings.front();
+  for (char& c : coding) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (codings.size() > 1 || coding != "chunked") return "Transfer-Encoding must be chunked";
+  return {};
+}
+
 // What a thread is working on: the library hands its handlers no socket.
 struct Current {
   Connection* connection = nullptr;
@@ -106,6 +134,7 @@ class LibraryRequest : public HttpRequest {
         connection_(*current.connection),
         stream_(*current.stream) {
     method = request.method, path = request.path, remote = request.remote_addr;
+    malformed = length_problem(request);
     if (reader == nullptr) connection_.enter(Connection::Phase::answering);
   }
 
@@ -118,6 +147,7 @@ class LibraryRequest : public HttpRequest {
 
   // Whether what follows on the connection is the rest of this request.
   bool has_unread_body() const {
+    if (!malformed.empty()) return true;
     const std::string length = request_.get_header_value("Content-Length");
     const bool has_body =
         request_.has_header("Transfer-Encoding") || (!length.empty() && length != "0");

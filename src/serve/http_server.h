@@ -33,6 +33,7 @@ struct HttpLimits {
 class HttpRequest {
  public:
   std::string method, path, remote;
+  std::string malformed{};  // why its head cannot be trusted to tell where it ends; empty: it can
 
   virtual ~HttpRequest() = default;
   virtual std::string header(const std::string& name) const = 0;  // empty: there is none

@@ -95,6 +95,8 @@ TEST_F(ServerTest, AsksForKeys) {
   EXPECT_EQ(without.json()["error"]["type"], "authentication_error");
   EXPECT_EQ(client().get("/v1/models", {{"Authorization", "Bearer use"}}).status, 401);
   EXPECT_EQ(client().get("/v1/models", kUser).status, 200);
+  EXPECT_EQ(client().get("/v1/models", {{"Authorization", "bearer user"}}).status, 200);
+  EXPECT_EQ(client().get("/v1/models", {{"Authorization", "Basic user"}}).status, 401);
   EXPECT_EQ(client().get("/v1/models", {{"X-API-Key", "user"}}).status, 200);
   EXPECT_EQ(client().get("/healthz").status, 200);
   EXPECT_EQ(client().remove("/v1/heed/models/gpt", kUser).status, 403);
@@ -211,6 +213,53 @@ TEST_F(ServerTest, StopsAtOnceWhenNothingRuns) {
   const auto start = std::chrono::steady_clock::now();
   stop();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST_F(ServerTest, LetsBrowsersSendWhatTheirClientsDo) {
+  start({"gpt"}, {.cors_origin = "*"});
+  RawClient raw(port());
+  raw.send(
+      "OPTIONS /v1/completions HTTP/1.1\r\nHost: x\r\nOrigin: https://example.org\r\n"
+      "Access-Control-Request-Method: POST\r\n"
+      "Access-Control-Request-Headers: authorization,content-type,x-stainless-lang\r\n"
+      "Connection: close\r\n\r\n");
+  const std::string reply = raw.receive();
+  EXPECT_THAT(reply, HasSubstr("204 No Content"));
+  EXPECT_THAT(reply, HasSubstr("Access-Control-Allow-Headers: "
+                               "authorization,content-type,x-stainless-lang\r\n"));
+  EXPECT_THAT(reply, HasSubstr("Access-Control-Max-Age: "));
+  const Received answer = client().get("/healthz");
+  EXPECT_EQ(answer.headers.at("Access-Control-Expose-Headers"), "X-Request-Id, Retry-After");
+  EXPECT_THAT(answer.headers.at("Access-Control-Allow-Headers"), HasSubstr("Authorization"));
+}
+
+TEST_F(ServerTest, CountsTheTokensOfEveryTask) {
+  start({"en-de", "parser"});
+  const auto tokens = [&](const std::string& direction) {
+    const std::string text = client().get("/metrics").body;
+    const std::string name = "\nheed_" + direction + "_tokens_total ";
+    return std::stoll(text.substr(text.find(name) + name.size()));
+  };
+  EXPECT_EQ(tokens("input"), 0);
+  client().post("/translate", {{"q", {"the cat", "a dog"}}, {"target", "de"}});
+  EXPECT_EQ(tokens("input"), 8);  // each with [CLS] and [SEP]
+  const int64_t written = tokens("output");
+  EXPECT_GT(written, 0);
+  client().post("/v1/heed/parse", {{"input", "the cat sat"}});
+  EXPECT_EQ(tokens("input"), 13);
+  EXPECT_GE(tokens("output"), written);
+}
+
+TEST_F(ServerTest, SaysWhatAPathTakesInItsOwnForm) {
+  start({"en-de"});
+  const Received theirs = client().get("/translate");
+  EXPECT_EQ(theirs.status, 405);
+  EXPECT_EQ(theirs.headers.at("Allow"), "POST");
+  EXPECT_TRUE(theirs.json()["error"].is_string()) << theirs.body;
+  const Received ours = client().remove("/v1/models");
+  EXPECT_EQ(ours.status, 405);
+  EXPECT_EQ(ours.headers.at("Allow"), "GET");
+  EXPECT_TRUE(ours.json()["error"].is_object()) << ours.body;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <ctime>
 
@@ -72,9 +73,15 @@ const char* openai_type(int status) {
 }
 
 std::string bearer(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "Bearer ";
+  constexpr std::string_view kBearer = "bearer ";  // schemes have no case
   const std::string value = request.header("Authorization");
-  if (value.starts_with(kBearer)) return value.substr(kBearer.size());
+  const auto is_same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  };
+  if (value.size() >= kBearer.size() && std::equal(kBearer.begin(), kBearer.end(), value.begin(),
+                                                   [&](char b, char a) { return is_same(a, b); })) {
+    return value.substr(kBearer.size());
+  }
   return request.header("X-API-Key");
 }
 
@@ -157,16 +164,16 @@ void Service::log(const Json& line) const {
   options_.log(dump(json));
 }
 
-const Route* Service::find_route(const HttpRequest& request,
-                                 std::vector<std::string>& values) const {
-  bool is_known = false;
+const Route* Service::find_route(const HttpRequest& request, std::vector<std::string>& values,
+                                 Route::Form& form, std::string& allowed) const {
   const std::string& method = request.method == "HEAD" ? "GET" : request.method;
   for (const Route& route : routes_) {
     if (!matches(route.path, request.path, values)) continue;
+    form = route.form;
     if (route.method == method) return &route;
-    is_known = true;
+    allowed += (allowed.empty() ? "" : ", ") + route.method;
   }
-  if (is_known) {
+  if (!allowed.empty()) {
     throw HttpError(405, request.method + " is not what " + request.path + " takes",
                     "method_not_allowed");
   }
@@ -243,23 +250,29 @@ HttpReply Service::answer(HttpRequest& request) {
   std::shared_ptr<Gate::Ticket> ticket;
   HttpReply reply;
   Route::Form form = Route::Form::openai;
+  std::string allowed;
   try {
+    if (!request.malformed.empty()) {
+      throw HttpError(400, request.malformed, "invalid_request");
+    }
     if (request.method == "OPTIONS" && !options_.cors_origin.empty()) {
       reply.status = 204;
     } else {
-      route = find_route(request, call.path_values);
+      route = find_route(request, call.path_values, form, allowed);
       if (route == nullptr) {
         throw HttpError(404, "there is nothing at this address; /openapi.json lists what there is",
                         "not_found");
       }
-      form = route->form;
       reply = handle(*route, call, ticket);
     }
   } catch (const HttpError& error) {
     reply = error_reply(error, form);
+    if (error.status() == 405) reply.headers.emplace_back("Allow", allowed);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::cancelled) {
-      reply = error_reply(HttpError::from(error), form);
+      // Who may load models knows the folders.
+      const bool is_admin = route != nullptr && route->access == Route::Access::admin;
+      reply = error_reply(is_admin ? HttpError::from(error) : error_of(error), form);
     } else {
       const bool gone = request.is_client_gone();
       reply = error_reply(
@@ -278,7 +291,7 @@ HttpReply Service::answer(HttpRequest& request) {
   }
   reply.headers.emplace_back("X-Request-Id", call.id);
   reply.close = reply.close || is_closing_;
-  add_cors(reply);
+  add_cors(request, reply);
   // The address as it was asked for may hold anything; the route's own is logged.
   const std::string path = route != nullptr ? route->path : "other";
   reply.done = [this, start, path, ticket, inner = std::move(reply.done), status = reply.status,
@@ -296,6 +309,30 @@ HttpReply Service::answer(HttpRequest& request) {
   return reply;
 }
 
+void Service::count_texts(const ServedModel& model, const std::string& source,
+                          const std::string& target) {
+  const Tokenizer& tokenizer = model.model().tokenizer();
+  const auto count = [&](const std::string& text, TextSide side) {
+    return text.empty() ? 0 : std::ssize(tokenizer.encode_ids(text, {.side = side}));
+  };
+  metrics_.count_tokens(count(source, TextSide::source), count(target, TextSide::target));
+}
+
+HttpError Service::error_of(const Error& error) const {
+  const auto hide = [&](std::string text) {
+    for (const ServedModelPtr& model : models_.all()) {
+      const std::string& folder = model->folder();
+      if (folder.find('/') == std::string::npos) continue;  // a name like any other
+      for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos;
+           at += model->name().size()) {
+        text.replace(at, folder.size(), model->name());
+      }
+    }
+    return text;
+  };
+  return HttpError::from(Error(error.code(), hide(error.what()), hide(error.hint())));
+}
+
 HttpError Service::cancelled_error(Clock::time_point deadline) const {
   constexpr int kRetrySeconds = 5;
   if (is_aborting_ || Clock::now() < deadline) {
@@ -306,13 +343,26 @@ HttpError Service::cancelled_error(Clock::time_point deadline) const {
                           kRetrySeconds);
 }
 
-void Service::add_cors(HttpReply& reply) const {
+void Service::add_cors(const HttpRequest& request, HttpReply& reply) const {
   if (options_.cors_origin.empty()) return;
+  constexpr const char* kSecondsToRemember = "86400";
   reply.headers.emplace_back("Access-Control-Allow-Origin", options_.cors_origin);
   reply.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-  reply.headers.emplace_back("Access-Control-Allow-Headers",
-                             "Authorization, Content-Type, X-API-Key");
-  reply.headers.emplace_back("Vary", "Origin");
+  // Clients send headers of their own, OpenAI's a dozen of them: whatever they ask for.
+  std::string wish = request.header("Access-Control-Request-Headers");
+  const auto is_fine = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == ',' ||
+           c == ' ';
+  };
+  if (wish.empty() || !std::ranges::all_of(wish, is_fine)) {
+    wish = "Authorization, Content-Type, X-API-Key";
+  }
+  reply.headers.emplace_back("Access-Control-Allow-Headers", wish);
+  reply.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+  if (request.method == "OPTIONS") {
+    reply.headers.emplace_back("Access-Control-Max-Age", kSecondsToRemember);
+  }
+  reply.headers.emplace_back("Vary", "Origin, Access-Control-Request-Headers");
 }
 
 ServedModelPtr Service::model_for(Call& call, const std::string& name,

@@ -72,10 +72,15 @@ class Service {
   const ServerOptions& options() const { return options_; }
   const std::vector<Route>& routes() const { return routes_; }
   FieldLimits field_limits() const {
-    return {.text_bytes = options_.limits.text_bytes, .texts = options_.limits.texts};
+    return {.text_bytes = options_.limits.text_bytes,
+            .texts = options_.limits.texts,
+            .new_tokens = options_.limits.new_tokens,
+            .answers = options_.limits.answers};
   }
   ModelRegistry& models() { return models_; }
   Metrics& metrics() { return metrics_; }
+  // Tokens of a text and of what was written for it, as the model's tokenizer has them.
+  void count_texts(const ServedModel& model, const std::string& source, const std::string& target);
   Gate& gate() { return gate_; }
   std::string metrics_text() const;
 
@@ -85,6 +90,8 @@ class Service {
 
   void log(const Json& line) const;
 
+  // What a client is told of it: without the folders of this machine.
+  HttpError error_of(const Error& error) const;
   // What a request that was cancelled is told: it ran too long, or the server is ending.
   HttpError cancelled_error(std::chrono::steady_clock::time_point deadline) const;
 
@@ -96,11 +103,13 @@ class Service {
   void count_connections(std::function<int()> count) { connections_ = std::move(count); }
 
  private:
-  const Route* find_route(const HttpRequest& request, std::vector<std::string>& values) const;
+  // Nothing: there is none. Of a path with other methods, `form` and `allowed` tell which.
+  const Route* find_route(const HttpRequest& request, std::vector<std::string>& values,
+                          Route::Form& form, std::string& allowed) const;
   HttpReply handle(const Route& route, Call& call, std::shared_ptr<Gate::Ticket>& ticket);
   void read_body(const Route& route, Call& call);
   void authorize(const Route& route, const Call& call) const;
-  void add_cors(HttpReply& reply) const;
+  void add_cors(const HttpRequest& request, HttpReply& reply) const;
 
   const ServerOptions options_;
   ModelRegistry models_;

@@ -186,7 +186,7 @@ HttpReply openapi(Call& call) {
     const Json parameters = path_parameters(route.path);
     if (!parameters.empty()) operation["parameters"] = parameters;
     if (route.describe) {
-      FieldSchema fields;
+      FieldSchema fields(call.service.field_limits());
       route.describe(fields);
       Json content{{"application/json", {{"schema", fields.schema()}}}};
       if (route.takes_form) {

@@ -227,7 +227,11 @@ struct ParseCall : TextsCall {
 };
 void describe(Fields& fields, ParseCall& call) {
   describe_input(fields, call);
-  fields.integer({.name = "beam", .about = "beams", .min = 1, .max = 16}, call.beam);
+  fields.integer({.name = "beam",
+                  .about = "beams",
+                  .min = 1,
+                  .max = static_cast<double>(fields.limits().answers)},
+                 call.beam);
 }
 
 HttpReply parse(Call& call) {
@@ -238,7 +242,9 @@ HttpReply parse(Call& call) {
   const std::vector<Parsed> results =
       served->parser().parse(wish.input.values, search, call.cancelled());
   Json list = Json::array();
-  for (const Parsed& result : results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Parsed& result = results[i];
+    call.service.count_texts(*served, wish.input.values[i], result.linear);
     list.push_back({{"tree", result.tree},
                     {"linear", result.linear},
                     {"score", result.score},
@@ -321,12 +327,16 @@ HttpReply attend_to(Call& call) {
                   .second = served->model().has_source() ? wish.target : wish.second};
   TaskOptions options = served->task_options();
   options.max_tokens = call.service.options().limits.attend_tokens;
-  const AttentionView view = attend(served->model(), input, options);
+  const AttentionView view = attend(served->model(), input, options,
+                                    {.max_weights = call.service.options().limits.attend_weights,
+                                     .is_cancelled = call.cancelled()});
   call.service.metrics().count_tokens(view.tokens, 0);
   if (wish.format == "svg") {
     return {.body = attention_svg(view, wish.input), .content_type = "image/svg+xml"};
   }
-  return {.body = attention_json(view)};
+  // More digits than a page can show, or a reader tell apart, are most of the bytes.
+  constexpr int kDigits = 4;
+  return {.body = attention_json(view, kDigits)};
 }
 
 Json attend_schema() {
@@ -365,6 +375,7 @@ HttpReply tokenize(Call& call) {
                               .side = wish.side == "target" ? TextSide::target : TextSide::source};
   Json list = Json::array();
   for (const std::string& text : wish.input.values) {
+    if (call.is_cancelled()) throw Error(ErrorCode::cancelled, "the request was cancelled");
     const Encoding encoding = tokenizer.encode(text, options);
     Json pieces = Json::array(), offsets = Json::array();
     for (size_t i = 0; i < encoding.ids.size(); ++i) {

@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "serve/serve_testing.h"
 
 namespace heed::serve {
@@ -61,7 +63,7 @@ TEST_F(TaskRoutesTest, GivesAttentionMapsWhoseRowsAddUpToOne) {
     for (const Json& row : layer["heads"][0]) {
       double sum = 0;
       for (const Json& weight : row) sum += weight.get<double>();
-      EXPECT_NEAR(sum, 1, 1e-4);
+      EXPECT_NEAR(sum, 1, 1e-3);  // of four digits each
     }
   }
   const Received drawing =
@@ -97,6 +99,50 @@ TEST_F(TaskRoutesTest, SaysWhichModelIsMeantOrMissing) {
   EXPECT_THAT(no_mask.body, testing::HasSubstr("no mask"));
   EXPECT_EQ(client().post("/v1/heed/classify", {{"input", {"a", "b"}}, {"second", "c"}}).status,
             400);
+}
+
+TEST_F(TaskRoutesTest, BoundsAttentionMaps) {
+  start({"mlm"}, {.limits = {.attend_weights = 4 * 49}});  // two layers of two heads
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "the cat ";
+  const Received answer = client().post("/v1/heed/attend", {{"input", text}});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const Json json = answer.json();
+  EXPECT_EQ(json["truncated"], true);
+  EXPECT_EQ(json["source"].size(), 7U);
+  EXPECT_EQ(json["layers"][1]["heads"][1].size(), 7U);
+  // Four digits and a comma of each.
+  EXPECT_LT(answer.body.size(), 4U * 49 * 12 + 1000);
+}
+
+// Before each text, and inside of long ones, everything asks whether its time has run out.
+TEST_F(TaskRoutesTest, EndsWhenItsTimeHasRunOut) {
+  start({"gpt", "en-de"}, {.limits = {.run_seconds = 0}});
+  const auto expect_late = [&](const std::string& path, Json call) {
+    call["model"] = path == "/v1/heed/attend" ? "en-de" : "gpt";
+    const Received answer = client().post(path, call);
+    EXPECT_EQ(answer.status, 503) << path << answer.body;
+    EXPECT_THAT(answer.body, testing::HasSubstr("longer than")) << path;
+  };
+  expect_late("/v1/heed/attend", {{"input", "the cat"}});
+  expect_late("/v1/heed/attend", {{"input", "the cat"}, {"target", "the dog"}});
+  expect_late("/v1/heed/tokenize", {{"input", "the cat"}});
+  expect_late("/v1/heed/predict", {{"input", "the cat"}});
+  Json echo{{"prompt", "the cat"}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 2}};
+  expect_late("/v1/completions", echo);
+  echo["stream"] = true, echo["model"] = "gpt";
+  EXPECT_THAT(client().post("/v1/completions", echo).body, testing::HasSubstr("longer than"));
+}
+
+TEST_F(TaskRoutesTest, TellsNoFoldersOfTheServer) {
+  const std::string folder = make_model("gpt");
+  std::filesystem::remove(folder + "/vocab.txt");
+  start({}, {.models = {{.name = "bare", .folder = folder}}});
+  const Received answer =
+      client().post("/v1/heed/tokenize", {{"model", "bare"}, {"input", "the cat"}});
+  EXPECT_EQ(answer.status, 400) << answer.body;
+  EXPECT_THAT(answer.body, testing::HasSubstr("bare: no tokenizer"));
+  EXPECT_THAT(answer.body, testing::Not(testing::HasSubstr(folder)));
 }
 
 }  // namespace

@@ -31,12 +31,15 @@ void describe(Fields& fields, TranslateCall& call) {
               call.source);
   fields.text({.name = "target", .about = "the language to translate into"}, call.target);
   fields.text({.name = "format", .about = "plain text", .choices = {"text"}}, call.format);
-  fields.integer({.name = "alternatives", .about = "further translations", .min = 0, .max = 15},
-                 call.alternatives);
+  const auto answers = static_cast<double>(fields.limits().answers);
+  fields.integer(
+      {.name = "alternatives", .about = "further translations", .min = 0, .max = answers - 1},
+      call.alternatives);
   fields.text({.name = "api_key", .about = "the key, where one is needed"}, call.api_key);
   fields.text({.name = "model", .about = "Heed's own: the model, instead of languages"},
               call.model);
-  fields.integer({.name = "beam", .about = "Heed's own: beams", .min = 1, .max = 16}, call.beam);
+  fields.integer({.name = "beam", .about = "Heed's own: beams", .min = 1, .max = answers},
+                 call.beam);
   fields.number({.name = "length_penalty",
                  .about = "Heed's own: above 0 favours long translations",
                  .min = -10,
@@ -164,17 +167,19 @@ HttpReply translate(Call& call) {
   }
   Json texts = Json::array(), alternatives = Json::array(), alignments = Json::array(),
        scores = Json::array(), terms = Json::array();
-  served->translator().translate(wish.q.values, options, [&](size_t, Translation&& translation) {
-    texts.push_back(translation.text);
-    Json others = Json::array();
-    for (size_t i = 1; i < translation.alternatives.size(); ++i) {
-      others.push_back(translation.alternatives[i]);
-    }
-    alternatives.push_back(std::move(others));
-    scores.push_back(translation.scores);
-    alignments.push_back(alignments_json(translation.alignments));
-    terms.push_back(terms_json(translation.terms, options.terms));
-  });
+  served->translator().translate(
+      wish.q.values, options, [&](size_t number, Translation&& translation) {
+        call.service.count_texts(*served, wish.q.values[number], translation.text);
+        texts.push_back(translation.text);
+        Json others = Json::array();
+        for (size_t i = 1; i < translation.alternatives.size(); ++i) {
+          others.push_back(translation.alternatives[i]);
+        }
+        alternatives.push_back(std::move(others));
+        scores.push_back(translation.scores);
+        alignments.push_back(alignments_json(translation.alignments));
+        terms.push_back(terms_json(translation.terms, options.terms));
+      });
   // A text for a text, a list for a list.
   const auto as_asked = [&](Json& list) { return wish.q.is_list ? std::move(list) : list.at(0); };
   Json json;
