@@ -8,8 +8,8 @@
 #include <random>
 
 #include "infer/prompt_ids.h"
+#include "serve/logprobs.h"
 #include "serve/service.h"
-#include "text/utf8.h"
 
 namespace heed::serve {
 namespace {
@@ -31,14 +31,18 @@ void describe(Fields& fields, CompletionCall& call) {
   fields.text({.name = "model", .about = "its name; needed where several complete"}, call.model);
   fields.prompts({.name = "prompt", .about = "text or token ids, or a list", .required = true},
                  call.prompt);
-  fields.integer({.name = "max_tokens", .about = "new tokens at most (16)", .min = 0, .max = 1e6},
+  const auto answers = static_cast<double>(fields.limits().answers);
+  fields.integer({.name = "max_tokens",
+                  .about = "new tokens at most (16)",
+                  .min = 0,
+                  .max = static_cast<double>(fields.limits().new_tokens)},
                  call.max_tokens);
   fields.number({.name = "temperature", .about = "0 takes the likeliest (1)", .min = 0, .max = 2},
                 call.temperature);
-  fields.number(
-      {.name = "top_p", .about = "draw from this much probability", .min = 1e-6, .max = 1},
-      call.top_p);
-  fields.integer({.name = "n", .about = "answers to each prompt", .min = 1, .max = 128}, call.n);
+  fields.number({.name = "top_p", .about = "draw from this much probability", .min = 0, .max = 1},
+                call.top_p);
+  fields.integer({.name = "n", .about = "answers to each prompt", .min = 1, .max = answers},
+                 call.n);
   fields.flag({.name = "stream", .about = "as server-sent events"}, call.stream);
   fields.inside({.name = "stream_options", .about = "of a stream"}, [&](Fields& inner) {
     inner.flag({.name = "include_usage", .about = "tokens in the last event"}, call.include_usage);
@@ -48,8 +52,8 @@ void describe(Fields& fields, CompletionCall& call) {
       call.logprobs);
   fields.flag({.name = "echo", .about = "the prompt too"}, call.echo);
   fields.texts({.name = "stop", .about = "texts that end an answer", .max = 16}, call.stop);
-  fields.integer({.name = "seed", .about = "the same gives the same text", .min = 0}, call.seed);
-  fields.integer({.name = "best_of", .about = "only as many as n", .min = 1, .max = 128},
+  fields.integer({.name = "seed", .about = "the same gives the same text"}, call.seed);
+  fields.integer({.name = "best_of", .about = "only as many as n", .min = 1, .max = answers},
                  call.best_of);
   fields.only({.name = "suffix", .about = "not supported"}, "");
   fields.only({.name = "presence_penalty", .about = "not supported"}, 0);
@@ -68,7 +72,7 @@ void describe(Fields& fields, CompletionCall& call) {
   fields.integer({.name = "no_repeat_ngram", .about = "Heed's own", .min = 0, .max = 100},
                  call.no_repeat_ngram);
   fields.integer(
-      {.name = "beam", .about = "Heed's own: beams, instead of drawing", .min = 1, .max = 16},
+      {.name = "beam", .about = "Heed's own: beams, instead of drawing", .min = 1, .max = answers},
       call.beam);
   fields.number(
       {.name = "length_penalty", .about = "Heed's own, with beams", .min = -10, .max = 10},
@@ -84,11 +88,7 @@ void check_limits(const CompletionCall& wish, const ServedModel& served,
     throw HttpError(400, "the model '" + served.name() + "' does not write text", "unsupported",
                     "model");
   }
-  if (wish.max_tokens > limits.new_tokens) {
-    refuse("max_tokens", "at most " + std::to_string(limits.new_tokens) + " here");
-  }
   const auto answers = static_cast<int64_t>(wish.prompt.values.size()) * wish.n;
-  if (wish.n > limits.answers) refuse("n", "at most " + std::to_string(limits.answers) + " here");
   if (answers > limits.texts) {
     refuse("n", "prompts times n are at most " + std::to_string(limits.texts) + " here");
   }
@@ -107,7 +107,9 @@ SearchOptions search_for(const CompletionCall& wish, const Model& model) {
   search.nbest = wish.beam > 1 ? static_cast<int>(wish.n) : 1;
   search.sample = wish.temperature > 0 && wish.beam == 1;
   search.temperature = wish.temperature > 0 ? wish.temperature : 1;
-  search.top_p = wish.top_p, search.top_k = static_cast<int>(wish.top_k), search.min_p = wish.min_p;
+  constexpr double kLeastTopP = 1e-6;  // 0, as others have it, is the likeliest alone
+  search.top_p = std::max(wish.top_p, kLeastTopP), search.top_k = static_cast<int>(wish.top_k),
+  search.min_p = wish.min_p;
   if (wish.beam > 1) search.length_penalty = wish.length_penalty;
   if (wish.repetition_penalty) search.repetition_penalty = *wish.repetition_penalty;
   if (wish.no_repeat_ngram > 0) search.no_repeat_ngram = static_cast<int>(wish.no_repeat_ngram);
@@ -120,10 +122,6 @@ SearchOptions search_for(const CompletionCall& wish, const Model& model) {
 
 const char* finish_name(FinishReason reason) {
   return reason == FinishReason::length ? "length" : "stop";
-}
-
-int64_t count_characters(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
 }
 
 // An answer on its way into a choice.
@@ -233,10 +231,10 @@ class Completion {
     return served_->model().has_tokenizer() ? served_->model().tokenizer().decode(*prompt.ids) : "";
   }
 
-  Json choice_json(const Choice& choice) const {
+  Json choice_json(const Choice& choice, const std::function<bool()>& is_cancelled) const {
     Json json{{"index", choice.index},
               {"text", (wish_.echo ? choice.prompt_text : "") + choice.answer.text}};
-    json["logprobs"] = wish_.logprobs ? logprobs_json(choice) : Json();
+    json["logprobs"] = wish_.logprobs ? logprobs_json(choice, is_cancelled) : Json();
     json["finish_reason"] = finish_name(choice.answer.finish);
     return json;
   }
@@ -266,10 +264,11 @@ class Completion {
   bool is_late() const {
     return service_.is_aborting() || std::chrono::steady_clock::now() > deadline_;
   }
+  HttpError error_of(const Error& error) const { return service_.error_of(error); }
   HttpError late_error() const { return service_.cancelled_error(deadline_); }
 
  private:
-  Json logprobs_json(const Choice& choice) const;
+  Json logprobs_json(const Choice& choice, const std::function<bool()>& is_cancelled) const;
 
   const CompletionCall wish_;
   const ServedModelPtr served_;
@@ -285,10 +284,11 @@ class Completion {
 
 // The model reads the whole text once more, which costs as much as a prompt of its length: cheaper
 // than to keep the likeliest tokens of every step for all who do not ask.
-Json Completion::logprobs_json(const Choice& choice) const {
+Json Completion::logprobs_json(const Choice& choice,
+                               const std::function<bool()>& is_cancelled) const {
   const Model& model = served_->model();
+  const std::vector<int32_t>& ids = choice.answer.ids;
   TaskInput input;
-  std::vector<int32_t> ids = choice.answer.ids;
   if (model.has_source()) {
     input.text = choice.prompt.text, input.ids = choice.prompt.ids.value_or(std::vector<int32_t>{});
     input.second_ids = ids;
@@ -296,36 +296,45 @@ Json Completion::logprobs_json(const Choice& choice) const {
     input.ids = ids;
   }
   const int top = static_cast<int>(*wish_.logprobs);
-  const Predicted predicted = served_->predictor().predict({input}, {.top = top})[0];
+  const Predicted predicted = served_->predictor().predict({input}, {.top = top}, is_cancelled)[0];
   // What the model reads at most may be less than the text: the beginning is then left out.
   const size_t left_out = ids.size() - predicted.ids.size();
-  size_t begin = wish_.echo ? 0 : ids.size() - static_cast<size_t>(choice.answer.new_tokens);
-  size_t end = ids.size();
-  const bool ends_with_token = choice.answer.finish == FinishReason::end && end > begin;
-  if (ends_with_token) --end;
-  begin = std::max(begin, left_out);
+  // The token that ended the text is none of it.
+  const auto new_tokens = static_cast<size_t>(choice.answer.new_tokens);
+  const size_t ends = choice.answer.finish == FinishReason::end && new_tokens > 0 ? 1 : 0;
+  Completed completed{.ids = std::span(ids).first(ids.size() - ends),
+                      .answer_tokens = new_tokens - ends,
+                      .answer = choice.answer.text,
+                      .is_cut = choice.answer.finish == FinishReason::stop};
+  if (wish_.echo) {
+    completed.prompt = choice.prompt_text;
+    completed.prompt_is_text = !choice.prompt.ids;
+  }
 
-  const auto spelt = [&](int32_t id) {
-    if (!model.has_tokenizer()) return std::to_string(id);
-    if (id >= model.tokenizer().vocabulary_size()) return std::string();
-    return model.tokenizer().decode(std::span(&id, 1), {.skip_special_tokens = false});
-  };
   Json tokens = Json::array(), scores = Json::array(), tops = Json::array(),
        offsets = Json::array();
-  int64_t offset = wish_.echo ? 0 : count_characters(choice.prompt_text);
-  for (size_t i = begin; i < end; ++i) {
-    const std::string text = spelt(ids[i]);
-    const size_t place = i - left_out;  // in `predicted`
+  for (const auto& [token, text, offset] : listed_tokens(model, completed)) {
+    if (token < left_out) continue;
+    constexpr size_t kTokensBetweenLooks = 64;
+    if (tokens.size() % kTokensBetweenLooks == 0 && is_cancelled()) {
+      throw Error(ErrorCode::cancelled, "the request was cancelled");
+    }
+    const size_t place = token - left_out;  // in `predicted`
     tokens.push_back(text), offsets.push_back(offset);
-    offset += count_characters(text);
     if (place == 0) {  // nothing comes before it
       scores.push_back(nullptr), tops.push_back(nullptr);
       continue;
     }
     scores.push_back(predicted.token_scores[place - 1]);
+    // Two tokens may spell the same; then one of them goes by its piece.
     Json best = Json::object();
     for (const Candidate& candidate : predicted.next[place - 1]) {
-      best[spelt(candidate.id)] = std::log(candidate.probability);
+      const bool is_own = candidate.id == ids[token] && !text.empty();
+      std::string key =
+          is_own ? text : spelt_after(model, std::span(ids).first(token), candidate.id);
+      if (!is_own && (key == text || best.contains(key))) key = candidate.piece;
+      if (best.contains(key)) key += " (" + std::to_string(candidate.id) + ")";
+      best[key] = std::log(candidate.probability);
     }
     tops.push_back(std::move(best));
   }
@@ -347,7 +356,9 @@ HttpReply whole_completion(Call& call, Completion& completion) {
     for (Choice& choice : completion.take(r)) all.push_back(std::move(choice));
   }
   Json choices = Json::array();
-  for (const Choice& choice : all) choices.push_back(completion.choice_json(choice));
+  for (const Choice& choice : all) {
+    choices.push_back(completion.choice_json(choice, call.cancelled()));
+  }
   Json json = completion.whole(std::move(choices));
   json["usage"] = completion.usage();
   completion.count();
@@ -400,7 +411,9 @@ class CompletionStream {
   void run(const HttpWriter& write, const std::function<bool()>& is_client_gone) {
     try {
       if (completion_->wish().echo && has_pieces_) echo(write);
-      if (completion_->requests() == 0) finish(completion_->prompts_only(), write);
+      if (completion_->requests() == 0) {
+        finish(completion_->prompts_only(), write, is_client_gone);
+      }
       std::vector<bool> is_finished(completion_->requests());
       for (size_t left = is_finished.size(); left > 0 && is_open_;) {
         // Whether one is ready is asked before its pieces are taken, so that none comes later.
@@ -412,7 +425,7 @@ class CompletionStream {
           if (!piece.text.empty()) send(completion_->piece_json(piece.index, piece.text), write);
         }
         for (const size_t r : ready) {
-          finish(completion_->take(r), write);
+          finish(completion_->take(r), write, is_client_gone);
           is_finished[r] = true, --left;
         }
         is_open_ = is_open_ && !is_client_gone();
@@ -428,7 +441,7 @@ class CompletionStream {
       send_error(error, write);
     } catch (const Error& error) {
       const bool is_late = error.code() == ErrorCode::cancelled;
-      send_error(is_late ? completion_->late_error() : HttpError::from(error), write);
+      send_error(is_late ? completion_->late_error() : completion_->error_of(error), write);
     }
     if (is_open_) write("data: [DONE]\n\n");
   }
@@ -450,14 +463,17 @@ class CompletionStream {
     }
   }
 
-  void finish(const std::vector<Choice>& choices, const HttpWriter& write) {
+  void finish(const std::vector<Choice>& choices, const HttpWriter& write,
+              const std::function<bool()>& is_client_gone) {
+    const auto is_cancelled = [&] { return is_client_gone() || completion_->is_late(); };
     for (const Choice& choice : choices) {
       Json json{{"index", choice.index},
                 {"text", ""},
                 {"logprobs", nullptr},
                 {"finish_reason", finish_name(choice.answer.finish)}};
       // With a beam texts change until the end, and log-probabilities come with the whole.
-      send(completion_->whole(has_pieces_ ? json : completion_->choice_json(choice)), write);
+      send(completion_->whole(has_pieces_ ? json : completion_->choice_json(choice, is_cancelled)),
+           write);
     }
   }
 
@@ -504,7 +520,8 @@ Json logprobs_schema() {
       {{"tokens", schema::list(schema::text())},
        {"token_logprobs", schema::list(schema::or_null(score), "null: nothing comes before it")},
        {"top_logprobs", schema::or_null(schema::list(schema::or_null(schema::map(score))))},
-       {"text_offset", schema::list(schema::integer(), "in characters")}});
+       {"text_offset",
+        schema::list(schema::integer(), "where each begins in text, in characters")}});
 }
 
 // Of the whole, or of an event of its stream: there an answer comes in several parts.

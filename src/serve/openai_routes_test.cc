@@ -1,6 +1,8 @@
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
+#include "heed/tokenizer.h"
 #include "serve/serve_testing.h"
 
 namespace heed::serve {
@@ -91,14 +93,21 @@ TEST_F(OpenaiRoutesTest, GivesLogProbabilities) {
   const size_t count = logprobs["tokens"].size();
   ASSERT_GE(count, 4U);
   ASSERT_EQ(logprobs["token_logprobs"].size(), count);
-  EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());  // nothing comes before it
-  for (size_t i = 1; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {  // [CLS] comes before the first
     EXPECT_EQ(logprobs["top_logprobs"][i].size(), 2U);
     EXPECT_LT(logprobs["token_logprobs"][i].get<double>(), 0);
   }
   // Greedy takes the likeliest, which comes first.
   EXPECT_NEAR(logprobs["token_logprobs"][count - 1].get<double>(),
               logprobs["top_logprobs"][count - 1].begin().value().get<double>(), 1e-5);
+  const Json ids =
+      client()
+          .post("/v1/completions",
+                {{"prompt", {5, 6}}, {"max_tokens", 0}, {"logprobs", 2}, {"echo", true}})
+          .json()["choices"][0]["logprobs"];
+  EXPECT_EQ(ids["tokens"], (Json{"the", " cat"}));
+  EXPECT_TRUE(ids["token_logprobs"][0].is_null());  // nothing comes before it
+  EXPECT_TRUE(ids["top_logprobs"][0].is_null());
 }
 
 TEST_F(OpenaiRoutesTest, RefusesInTheirForm) {
@@ -152,6 +161,98 @@ TEST_F(OpenaiRoutesTest, EmbedsAsFloatsAndAsBase64) {
   uint32_t bits;
   std::memcpy(&bits, floats.data(), 4);
   EXPECT_EQ(group, (bits & 0xff) << 16 | (bits & 0xff00) | (bits >> 16 & 0xff));
+}
+
+// Everything that can be said of what is listed beside a text.
+void expect_listed(const Json& choice, size_t top) {
+  const Json& logprobs = choice["logprobs"];
+  const size_t count = logprobs["tokens"].size();
+  ASSERT_EQ(logprobs["text_offset"].size(), count);
+  ASSERT_EQ(logprobs["token_logprobs"].size(), count);
+  ASSERT_EQ(logprobs["top_logprobs"].size(), count);
+  std::string so_far;
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(logprobs["text_offset"][i], so_far.size()) << i << choice;  // all of it is ASCII
+    so_far += logprobs["tokens"][i].get<std::string>();
+    if (logprobs["token_logprobs"][i].is_null()) continue;
+    // No two of them have the same name.
+    EXPECT_EQ(logprobs["top_logprobs"][i].size(), top) << choice;
+  }
+  EXPECT_EQ(so_far, choice["text"]) << choice;
+}
+
+// Words with their spaces, as SentencePiece has them: "▁the", "▁", "t", …
+TEST_F(OpenaiRoutesTest, ListsTokensWithTheirSpaces) {
+  const std::string folder = make_model("gpt");
+  std::string text;
+  for (int i = 0; i < 50; ++i) {
+    text +=
+        "the cat sat on the mat\nshe lives in new york\na dog runs fast\nthe hat is at the cat\n";
+  }
+  const std::string corpus = write("corpus.txt", text);
+  train_tokenizer({.type = "bpe", .vocabulary = 40, .files = {corpus}, .threads = 1})->save(folder);
+  std::filesystem::remove(folder + "/vocab.txt");
+  start({}, {.models = {{.name = "gpt", .folder = folder}}});
+  Json call{{"prompt", "the cat sat on the"},
+            {"max_tokens", 12},
+            {"seed", 3},
+            {"temperature", 1},
+            {"logprobs", 8}};
+  const Received plain = client().post("/v1/completions", call);
+  ASSERT_EQ(plain.status, 200) << plain.body;
+  const Json choice = plain.json()["choices"][0];
+  const auto answer = choice["text"].get<std::string>();
+  ASSERT_THAT(answer, HasSubstr(" ")) << "choose another seed";
+  expect_listed(choice, 8);
+  EXPECT_EQ(choice["logprobs"]["text_offset"][0], 0);
+
+  call["echo"] = true;
+  const Json echoed = client().post("/v1/completions", call).json()["choices"][0];
+  EXPECT_EQ(echoed["text"], "the cat sat on the" + answer);
+  expect_listed(echoed, 8);
+
+  // The list ends where the text does, whatever else was written before that was seen.
+  call["echo"] = false, call["stop"] = answer.substr(answer.size() / 2, 3);
+  const Json stopped = client().post("/v1/completions", call).json()["choices"][0];
+  const auto shorter = stopped["text"].get<std::string>();
+  EXPECT_LT(shorter.size(), answer.size());
+  EXPECT_EQ(stopped["finish_reason"], "stop");
+  const Json& offsets = stopped["logprobs"]["text_offset"];
+  EXPECT_LT(offsets.size(), choice["logprobs"]["text_offset"].size());
+  for (const Json& offset : offsets) EXPECT_LT(offset.get<size_t>(), shorter.size());
+}
+
+TEST_F(OpenaiRoutesTest, ListsNothingOfTheTemplate) {
+  start({"gpt"});  // reads "[CLS] the cat [SEP]"
+  const Json call{{"prompt", "The  cat"}, {"max_tokens", 0}, {"logprobs", 2}, {"echo", true}};
+  const Json choice = client().post("/v1/completions", call).json()["choices"][0];
+  EXPECT_EQ(choice["logprobs"]["tokens"], (Json{"The", "  cat"})) << choice;
+  EXPECT_EQ(choice["logprobs"]["text_offset"], (Json{0, 3}));
+  expect_listed(choice, 2);
+}
+
+TEST_F(OpenaiRoutesTest, TakesWhatOpenaiTakes) {
+  start({"gpt"}, {.limits = {.new_tokens = 20, .answers = 4}});
+  Json call{{"prompt", "the cat"}, {"max_tokens", 8}, {"temperature", 1.5}, {"top_p", 0}};
+  const Json first = client().post("/v1/completions", call).json()["choices"];
+  call["temperature"] = 0, call.erase("top_p");
+  EXPECT_EQ(client().post("/v1/completions", call).json()["choices"], first);  // the likeliest
+  call["temperature"] = 1, call["seed"] = -5;
+  const Received negative = client().post("/v1/completions", call);
+  ASSERT_EQ(negative.status, 200) << negative.body;
+  EXPECT_EQ(client().post("/v1/completions", call).json()["choices"], negative.json()["choices"]);
+
+  // What is described is what is taken.
+  const Json api = client().get("/openapi.json").json();
+  const Json& fields = api["paths"]["/v1/completions"]["post"]["requestBody"]["content"]
+                          ["application/json"]["schema"]["properties"];
+  for (const auto& [name, most] : {std::pair("max_tokens", 20), std::pair("n", 4)}) {
+    EXPECT_EQ(fields[name]["maximum"], most);
+    Json large{{"prompt", "the"}, {"max_tokens", 1}, {name, most}};
+    EXPECT_EQ(client().post("/v1/completions", large).status, 200);
+    large[name] = most + 1;
+    EXPECT_EQ(client().post("/v1/completions", large).status, 400);
+  }
 }
 
 }  // namespace
