@@ -36,7 +36,7 @@ constexpr const char* kHelp =
 
 struct ServeFlags : CommonFlags {
   std::vector<std::string> models, api_keys;
-  std::string host = "127.0.0.1", api_key_file, admin_key, cors, runs;
+  std::string host = "127.0.0.1", api_key_file, admin_key, admin_key_file, cors, runs;
   int port = 8080;
   double kv_memory_mb = 1024;
   int max_running = 64, max_waiting = 256, max_connections = 512;
@@ -55,18 +55,36 @@ ServerModel model_of(const std::string& value) {
   return {.name = value.substr(0, equals), .folder = value.substr(equals + 1)};
 }
 
-std::vector<std::string> keys_of(const ServeFlags& flags) {
-  std::vector<std::string> keys = flags.api_keys;
-  if (flags.api_key_file.empty()) return keys;
-  LineReader reader(flags.api_key_file);
+std::vector<std::string> keys_in(const std::string& file, const std::string& flag) {
+  std::vector<std::string> keys;
+  LineReader reader(file);
   for (std::string line; reader.next(line);) {
     if (!line.empty()) keys.push_back(line);
   }
   if (keys.empty()) {
-    throw Error(ErrorCode::invalid_argument, flags.api_key_file + " has no keys",
-                "one a line; or leave --api-key-file out to need none");
+    throw Error(ErrorCode::invalid_argument, file + " has no keys",
+                "one a line; or leave " + flag + " out to need none");
   }
   return keys;
+}
+
+std::vector<std::string> keys_of(const ServeFlags& flags) {
+  std::vector<std::string> keys = flags.api_keys;
+  if (flags.api_key_file.empty()) return keys;
+  for (std::string& key : keys_in(flags.api_key_file, "--api-key-file")) {
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+// From a file, where other users of the machine do not see it among the processes.
+std::string admin_key_of(const ServeFlags& flags) {
+  if (flags.admin_key_file.empty()) return flags.admin_key;
+  if (!flags.admin_key.empty()) {
+    throw Error(ErrorCode::invalid_argument, "there are two admin keys",
+                "give either --admin-key or --admin-key-file");
+  }
+  return keys_in(flags.admin_key_file, "--admin-key-file").front();
 }
 
 void write_log(std::string_view line) {
@@ -75,7 +93,8 @@ void write_log(std::string_view line) {
 }
 
 ServerOptions options_of(const ServeFlags& flags) {
-  if (flags.models.empty() && flags.admin_key.empty() && flags.runs.empty()) {
+  const std::string admin_key = admin_key_of(flags);
+  if (flags.models.empty() && admin_key.empty() && flags.runs.empty()) {
     throw Error(ErrorCode::invalid_argument, "serve needs a model",
                 "for example: heed serve --model models/en-de");
   }
@@ -84,7 +103,7 @@ ServerOptions options_of(const ServeFlags& flags) {
                         .threads = flags.threads,
                         .kv_memory_bytes = static_cast<uint64_t>(flags.kv_memory_mb * 1e6),
                         .api_keys = keys_of(flags),
-                        .admin_key = flags.admin_key,
+                        .admin_key = admin_key,
                         .cors_origin = flags.cors,
                         .runs_folder = flags.runs};
   if (!flags.runs.empty() && !std::filesystem::is_directory(flags.runs)) {
@@ -166,6 +185,7 @@ void add_serve(Program& program) {
   add_texts(serve, "--api-key", flags->api_keys, "KEY", "needed by who asks; may be given again");
   add_text(serve, "--api-key-file", flags->api_key_file, "FILE", "keys, one a line");
   add_text(serve, "--admin-key", flags->admin_key, "KEY", "needed to load and unload models");
+  add_text(serve, "--admin-key-file", flags->admin_key_file, "FILE", "that key, in its first line");
   add_text(serve, "--cors", flags->cors, "ORIGIN", "whose pages may call too, or *");
   add_text(serve, "--runs", flags->runs, "DIR", "trainings in there are shown on the page");
   add_number(serve, "--kv-memory-mb", flags->kv_memory_mb, {.min = 1, .max = 1e6},
