@@ -229,7 +229,7 @@ Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
   Engine engine(Model(std::make_shared<const Network>(
                           bench::preset_network(config, options.seed, options.type)),
                       nullptr),
-                {.threads = options.threads});
+                {.threads = options.threads, .scores = false});
   bench::describe_run(config, pool, result);
   Batches batches(engine, config, options);
   Measured warm_up, measured;
