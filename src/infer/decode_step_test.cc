@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <thread>
 #include <tuple>
 
@@ -119,7 +120,7 @@ TEST_P(EngineStepTest, TakesNothingForAToken) {
     network = quantize(network, {type, none, pool}).network;
   }
   const Model model(std::make_shared<const Network>(std::move(network)), nullptr);
-  Engine engine(model, {.threads = 2, .kv_memory_bytes = 8 << 20});
+  Engine engine(model, {.threads = 1, .kv_memory_bytes = 8 << 20});
   SearchOptions search;
   search.beam = search.nbest = beam;
   search.banned_ids.push_back({config.eos_id});  // an end here and there would be a copy of a text
@@ -147,7 +148,13 @@ INSTANTIATE_TEST_SUITE_P(
     Models, EngineStepTest,
     testing::Combine(testing::Values(Family::encoder_decoder, Family::decoder_only),
                      testing::Values(Position::sinusoidal, Position::t5_bias),
-                     testing::Values(WeightType::f32, WeightType::int8), testing::Values(1, 4)));
+                     testing::Values(WeightType::f32, WeightType::int8), testing::Values(1, 4)),
+    [](const auto& suite) {
+      return std::string(name_of(std::get<0>(suite.param))) + "_" +
+             std::string(name_of(std::get<1>(suite.param))) + "_" +
+             (std::get<2>(suite.param) == WeightType::f32 ? "f32" : "int8") + "_beam_" +
+             std::to_string(std::get<3>(suite.param));
+    });
 
 // The memory of a step is known before it runs.
 TEST(DecodeStep, MeasuringPredictsThePeakExactly) {
