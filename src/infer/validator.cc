@@ -18,9 +18,7 @@ namespace heed {
 namespace {
 
 EngineOptions engine_options(const ValidationRequest& request) {
-  return {.threads = request.threads,
-          .kv_memory_bytes = request.kv_memory_bytes,
-          .scores = false};
+  return {.threads = request.threads, .kv_memory_bytes = request.kv_memory_bytes, .scores = false};
 }
 
 TaskOptions task_options(const ValidationRequest& request) {
