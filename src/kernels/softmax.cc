@@ -226,6 +226,95 @@ void KlDivergenceRows(const KlDivergence& args) {
   }
 }
 
+struct JudgedTwin {
+  float max;
+  double sum_exp;  // of the logits - max
+  double cross_entropy;
+};
+
+// The logits stay as they are.
+HWY_INLINE JudgedTwin JudgeTwin(const float* logits, int32_t label, const TwinCrossEntropy& args) {
+  const Floats d;
+  const float max = ShiftOf(d, logits, args.cols);
+  const auto shift = hn::Set(d, max);
+  const TwoSums sums =
+      SumTwo(d, args.cols, [&](int64_t i, auto io, auto& sum_exp, auto& sum_z) HEED_INLINE_BODY {
+        const auto z = hn::Sub(io.Load(d, logits + i), shift);
+        sum_exp = hn::Add(sum_exp, Keep(io, d, Exp(d, z)));
+        sum_z = hn::Add(sum_z, Keep(io, d, z));
+      });
+  const double smoothing = args.label_smoothing, sum_exp = sums.first;
+  double loss = std::log(sum_exp) - (1 - smoothing) * (static_cast<double>(logits[label]) - max);
+  if (smoothing > 0) loss -= smoothing * sums.second / static_cast<double>(args.cols);
+  return {max, sum_exp, loss};
+}
+
+// With r = log p - log q: sum(p r) and -sum(q r) are the two divergences, and the gradient of half
+// their sum at the first logits is (p - q + p (r - sum(p r))) / 2, at the second the same with the
+// roles changed.
+HWY_INLINE void TwinCrossEntropyOf(const TwinCrossEntropy& args, int64_t row) {
+  const Floats d;
+  const int64_t n = args.cols;
+  const int32_t label = args.labels[row];
+  float* first = args.first + row * args.stride;
+  float* second = args.second + row * args.stride;
+  const JudgedTwin a = JudgeTwin(first, label, args), b = JudgeTwin(second, label, args);
+  const auto a_max = hn::Set(d, a.max), b_max = hn::Set(d, b.max);
+  const auto a_factor = hn::Set(d, static_cast<float>(1 / a.sum_exp));
+  const auto b_factor = hn::Set(d, static_cast<float>(1 / b.sum_exp));
+  const auto offset = hn::Set(d, static_cast<float>(std::log(a.sum_exp / b.sum_exp)));
+  // What both exclude has no ratio, and no part in either sum.
+  const auto ratio = [&](auto z_a, auto z_b) HEED_INLINE_BODY {
+    const auto r = hn::Sub(hn::Sub(z_a, z_b), offset);
+    return hn::IfThenZeroElse(hn::IsNaN(r), r);
+  };
+  const TwoSums sums =
+      SumTwo(d, n, [&](int64_t i, auto io, auto& of_p, auto& of_q) HEED_INLINE_BODY {
+        const auto z_a = hn::Sub(io.Load(d, first + i), a_max);
+        const auto z_b = hn::Sub(io.Load(d, second + i), b_max);
+        const auto r = Keep(io, d, ratio(z_a, z_b));
+        of_p = hn::MulAdd(Exp(d, z_a), r, of_p);
+        of_q = hn::NegMulAdd(Exp(d, z_b), r, of_q);
+      });
+  const double p_from_q = sums.first / a.sum_exp, q_from_p = sums.second / b.sum_exp;
+  args.loss[row] = static_cast<float>(a.cross_entropy + b.cross_entropy);
+  args.divergence[row] = static_cast<float>((p_from_q + q_from_p) / 2);
+  if (!args.gradient) return;
+
+  const double scale = args.gradient_scale, smoothing = args.label_smoothing;
+  const auto all = hn::Set(d, args.gradient_scale);
+  const auto half = hn::Set(d, args.gradient_scale * args.divergence_weight / 2);
+  const auto everywhere =
+      hn::Set(d, static_cast<float>(scale * smoothing / static_cast<double>(n)));
+  const auto p_mean = hn::Set(d, static_cast<float>(p_from_q));
+  const auto q_mean = hn::Set(d, static_cast<float>(q_from_p));
+  for_each_vector(d, n, [&](int64_t i, auto io) HEED_INLINE_BODY {
+    const auto z_a = hn::Sub(io.Load(d, first + i), a_max);
+    const auto z_b = hn::Sub(io.Load(d, second + i), b_max);
+    const auto p = hn::Mul(Exp(d, z_a), a_factor), q = hn::Mul(Exp(d, z_b), b_factor);
+    const auto r = ratio(z_a, z_b), apart = hn::Sub(p, q);
+    const auto at_first = hn::MulAdd(p, hn::Sub(r, p_mean), apart);
+    const auto at_second = hn::MulAdd(q, hn::Add(r, q_mean), apart);  // with the sign changed
+    io.Store(hn::MulAdd(half, at_first, hn::MulSub(all, p, everywhere)), d, first + i);
+    io.Store(hn::NegMulAdd(half, at_second, hn::MulSub(all, q, everywhere)), d, second + i);
+  });
+  const auto at_label = static_cast<float>(scale * (1 - smoothing));
+  first[label] -= at_label, second[label] -= at_label;
+}
+
+void TwinCrossEntropyRows(const TwinCrossEntropy& args) {
+  for (int64_t r = 0; r < args.rows; ++r) {
+    if (args.labels[r] >= 0) {
+      TwinCrossEntropyOf(args, r);
+      continue;
+    }
+    args.loss[r] = args.divergence[r] = 0;
+    if (!args.gradient) continue;
+    std::fill_n(args.first + r * args.stride, args.cols, 0.0f);
+    std::fill_n(args.second + r * args.stride, args.cols, 0.0f);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
@@ -238,6 +327,7 @@ HWY_EXPORT(LogSumExp);
 HWY_EXPORT(SoftmaxBackward);
 HWY_EXPORT(CrossEntropyRows);
 HWY_EXPORT(KlDivergenceRows);
+HWY_EXPORT(TwinCrossEntropyRows);
 
 void softmax(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x, y, 1, n); }
 
@@ -258,6 +348,12 @@ void cross_entropy(const CrossEntropy& args) {
 }
 
 void kl_divergence(const KlDivergence& args) { HWY_DYNAMIC_DISPATCH(KlDivergenceRows)(args); }
+
+void twin_cross_entropy(const TwinCrossEntropy& args) {
+  for (int64_t r = 0; r < args.rows; ++r)
+    HEED_DCHECK(args.labels[r] < args.cols, "a label is outside the vocabulary");
+  HWY_DYNAMIC_DISPATCH(TwinCrossEntropyRows)(args);
+}
 
 }  // namespace heed::kernels
 #endif  // HWY_ONCE

@@ -50,4 +50,24 @@ struct KlDivergence {
 };
 void kl_divergence(const KlDivergence& args);
 
+// Two answers to one question, each judged by the label and both by the other (Wu et al. 2021,
+// R-Drop), with p and q the softmax of the two:
+//   loss       = cross_entropy(p) + cross_entropy(q), with label smoothing as above,
+//   divergence = (sum(p * log(p / q)) + sum(q * log(q / p))) / 2.
+// A negative label means "ignore this row": all of it is 0.
+struct TwinCrossEntropy {
+  float *first, *second;  // logits [rows, cols], rows `stride` apart
+  int64_t stride;
+  const int32_t* labels;  // [rows], below cols
+  float label_smoothing = 0;
+  float divergence_weight = 1;
+  float gradient_scale = 1;
+  // Replace both by the gradient of loss + divergence_weight * divergence, times gradient_scale.
+  bool gradient = false;
+  float* loss;        // [rows]
+  float* divergence;  // [rows]
+  int64_t rows, cols;
+};
+void twin_cross_entropy(const TwinCrossEntropy& args);
+
 }  // namespace heed::kernels

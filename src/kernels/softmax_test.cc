@@ -310,5 +310,103 @@ TEST(KlDivergence, EqualLogitsGiveZeroAndExcludedTokensAddNothing) {
   });
 }
 
+// Both rows end to end, so that one vector of differences covers them.
+double twin_loss_of(const Doubles& both, int32_t label, float smoothing, double weight) {
+  const auto middle = both.begin() + static_cast<int64_t>(both.size() / 2);
+  const Doubles first(both.begin(), middle), second(middle, both.end());
+  const Doubles p = log_softmax(first), q = log_softmax(second);
+  double divergence = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    divergence += (std::exp(p[i]) - std::exp(q[i])) * (p[i] - q[i]) / 2;
+  }
+  const LossCase c{smoothing, 0};
+  return cross_entropy_of(first, label, c) + cross_entropy_of(second, label, c) +
+         weight * divergence;
+}
+
+TEST(TwinCrossEntropy, LossAndGradientMatchDoublePrecision) {
+  const float scale = 0.5f;
+  for (const float smoothing : {0.0f, 0.1f}) {
+    for (const float weight : {0.0f, 1.0f, 5.0f}) {
+      for (const int64_t n : kRowSizes) {
+        Floats x = random_row(2 * n, 4, 1);
+        const auto label = static_cast<int32_t>(n / 2);
+        const auto loss_of = [&](const Doubles& z) {
+          return twin_loss_of(z, label, smoothing, weight);
+        };
+        Doubles expected = differences(loss_of, x);
+        for (double& value : expected) value *= scale;
+        for_each_target([&] {
+          Unaligned in(x);
+          float loss = -1, divergence = -1;
+          TwinCrossEntropy args{.first = in.data(),
+                                .second = in.data() + n,
+                                .stride = n,
+                                .labels = &label,
+                                .label_smoothing = smoothing,
+                                .divergence_weight = weight,
+                                .gradient_scale = scale,
+                                .loss = &loss,
+                                .divergence = &divergence,
+                                .rows = 1,
+                                .cols = n};
+          twin_cross_entropy(args);
+          EXPECT_NEAR(loss + weight * divergence, loss_of({x.begin(), x.end()}), 6e-5);
+          EXPECT_EQ(in.values(), x) << "logits change only for the gradient";
+          args.gradient = true;
+          twin_cross_entropy(args);
+          EXPECT_NEAR(loss + weight * divergence, loss_of({x.begin(), x.end()}), 6e-5);
+          expect_near(in.values(), expected, 4e-6);
+        });
+      }
+    }
+  }
+}
+
+TEST(TwinCrossEntropy, EqualTwinsAgreeIgnoredRowsAreZeroAndExcludedTokensAddNothing) {
+  for_each_target([] {
+    const int64_t n = 4;
+    const Floats row = {1, -kInfinity, 0.5f, 2};
+    Floats first = row, second = row;
+    first.insert(first.end(), n, 3.0f), second.insert(second.end(), n, -7.0f);
+    const std::vector<int32_t> labels = {3, -1};
+    Floats loss(2, -1.0f), divergence(2, -1.0f);
+    twin_cross_entropy({.first = first.data(),
+                        .second = second.data(),
+                        .stride = n,
+                        .labels = labels.data(),
+                        .gradient = true,
+                        .loss = loss.data(),
+                        .divergence = divergence.data(),
+                        .rows = 2,
+                        .cols = n});
+    EXPECT_NEAR(loss[0], 2 * cross_entropy_of({1, -1e9, 0.5, 2}, 3, {0, 0}), 1e-6);
+    EXPECT_EQ(divergence[0], 0.0f);
+    EXPECT_EQ(Floats(first.begin(), first.begin() + n), Floats(second.begin(), second.begin() + n));
+    EXPECT_EQ(first[1], 0.0f);
+    EXPECT_EQ(loss[1], 0.0f);
+    EXPECT_EQ(divergence[1], 0.0f);
+    EXPECT_EQ(Floats(first.begin() + n, first.end()), Floats(n, 0.0f));
+    EXPECT_EQ(Floats(second.begin() + n, second.end()), Floats(n, 0.0f));
+  });
+}
+
+TEST(TwinCrossEntropy, NanIsNotHidden) {
+  for_each_target([] {
+    Floats first = {1, kNan, 2}, second = {1, 2, 3};
+    const int32_t label = 0;
+    float loss = 0, divergence = 0;
+    twin_cross_entropy({.first = first.data(),
+                        .second = second.data(),
+                        .stride = 3,
+                        .labels = &label,
+                        .loss = &loss,
+                        .divergence = &divergence,
+                        .rows = 1,
+                        .cols = 3});
+    EXPECT_TRUE(std::isnan(loss));
+  });
+}
+
 }  // namespace
 }  // namespace heed::kernels

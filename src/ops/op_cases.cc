@@ -810,6 +810,39 @@ OpCase vocabulary_kl_divergence_case(const DistillationCase& o) {
   return op;
 }
 
+OpCase vocabulary_twin_cross_entropy_case(const TwinCase& o) {
+  std::vector<int32_t> drawn = drawn_labels({0, o.pairs}, o.vocabulary, o.ignore_some);
+  drawn.insert(drawn.end(), drawn.begin(), drawn.begin() + o.pairs);
+  const auto labels = std::make_shared<const std::vector<int32_t>>(std::move(drawn));
+  OpCase op;
+  op.op = "vocabulary_twin_cross_entropy";
+  op.variant =
+      loss_variant(o.options, o.ignore_some,
+                   Words().add(true, "weight " + number(o.divergence_weight)).add(o.bias, "bias"));
+  op.shape = dims({2 * o.pairs, o.width, o.vocabulary});
+  op.inputs = {{2 * o.pairs, o.width}};
+  op.weights = {{o.vocabulary, o.width, 2 * fan_in_deviation(o.width)}};
+  if (o.bias) op.weights.push_back({1, o.vocabulary});
+  op.is_loss = true;
+  op.gradient_scale = o.options.gradient_scale;
+  op.run = [=](Ctx& ctx, Vars inputs, Weights weights) {
+    const Linear layer{weights[0], o.bias ? weights[1] : Weight{}};
+    const TwinLoss loss = vocabulary_twin_cross_entropy(ctx, inputs[0], layer, *labels,
+                                                        o.divergence_weight, o.options);
+    return loss_output(
+        {loss.labels.sum + double{o.divergence_weight} * loss.divergence.sum, loss.labels.count});
+  };
+  op.reference = [=](const ReferenceOperands& in) -> std::vector<Matrix> {
+    const Matrix logits = reference::linear(in.inputs[0], in.weights[0],
+                                            optional_matrix(in.weights, 1), LinearLayout::out_in);
+    return {Matrix(reference::cross_entropy(logits, *labels, o.options) +
+                   o.divergence_weight * reference::twin_divergence(logits, *labels))};
+  };
+  op.forward.flops = 4 * static_cast<double>(o.pairs) * static_cast<double>(o.width * o.vocabulary);
+  op.limit = Limit::gemm;
+  return op;
+}
+
 OpCase cross_entropy_case(const ClassCase& o) {
   const auto labels = std::make_shared<const std::vector<int32_t>>(
       drawn_labels({0, o.rows}, o.classes, o.ignore_some));

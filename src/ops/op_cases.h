@@ -115,6 +115,15 @@ struct DistillationCase {
 };
 OpCase vocabulary_kl_divergence_case(const DistillationCase& options);
 
+struct TwinCase {
+  int64_t pairs = 1, width = 8, vocabulary = 11;
+  bool bias = false;
+  float divergence_weight = 1;
+  CrossEntropyOptions options{};
+  bool ignore_some = false;
+};
+OpCase vocabulary_twin_cross_entropy_case(const TwinCase& options);
+
 struct ClassCase {
   int64_t rows = 1, classes = 5;
   CrossEntropyOptions options{};

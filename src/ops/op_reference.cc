@@ -322,6 +322,19 @@ double kl_divergence(const Matrix& student, const Matrix& teacher, double temper
   return sum * temperature * temperature;
 }
 
+double twin_divergence(const Matrix& logits, std::span<const int32_t> labels) {
+  double sum = 0;
+  for (int64_t r = 0; r < logits.rows / 2; ++r) {
+    if (labels[static_cast<size_t>(r)] == kIgnoreLabel) continue;
+    const std::vector<double> p = surprises(logits, r, 1);
+    const std::vector<double> q = surprises(logits, logits.rows / 2 + r, 1);
+    for (size_t c = 0; c < p.size(); ++c) {
+      sum += (std::exp(-p[c]) - std::exp(-q[c])) * (q[c] - p[c]) / 2;
+    }
+  }
+  return sum;
+}
+
 double squared_error(const Matrix& x, const Matrix& target) {
   double sum = 0;
   for (size_t i = 0; i < x.values.size(); ++i) sum += std::pow(x.values[i] - target.values[i], 2);

@@ -80,6 +80,8 @@ Matrix pool(const Matrix& x, std::span<const int32_t> offsets, Pooling pooling);
 double cross_entropy(const Matrix& logits, std::span<const int32_t> labels,
                      const CrossEntropyOptions& options);
 double kl_divergence(const Matrix& student, const Matrix& teacher, double temperature);
+// Of the upper half of the rows and the lower one: the mean of the divergences both ways.
+double twin_divergence(const Matrix& logits, std::span<const int32_t> labels);
 double squared_error(const Matrix& x, const Matrix& target);
 double cosine_distance(const Matrix& x, const Matrix& target);
 

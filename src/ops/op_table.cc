@@ -475,6 +475,23 @@ void add_losses(Table& table) {
                                      .vocabulary = 37,
                                      .bias = true,
                                      .options = {.temperature = 2, .gradient_scale = kScale}}));
+  table.push_back(vocabulary_twin_cross_entropy_case({.pairs = 1, .width = 4, .vocabulary = 2}));
+  table.push_back(  // nothing was masked in this batch
+      vocabulary_twin_cross_entropy_case({.pairs = 0, .width = 4, .vocabulary = 5, .bias = true}));
+  table.push_back(vocabulary_twin_cross_entropy_case(
+      {.pairs = 9,
+       .width = 12,
+       .vocabulary = 37,
+       .bias = true,
+       .divergence_weight = 5,
+       .options = {.label_smoothing = 0.1f, .gradient_scale = kScale},
+       .ignore_some = true}));
+  // Logits for two tiles.
+  table.push_back(vocabulary_twin_cross_entropy_case({.pairs = 129,
+                                                      .width = 2,
+                                                      .vocabulary = 70001,
+                                                      .divergence_weight = 3,
+                                                      .ignore_some = true}));
   table.push_back(cross_entropy_case({.rows = 1, .classes = 2}));
   table.push_back(cross_entropy_case(
       {.rows = 9,

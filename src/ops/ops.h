@@ -197,6 +197,18 @@ struct DistillationOptions {
 LossSum vocabulary_kl_divergence(Ctx& ctx, Var x, const Linear& output, const Teacher& teacher,
                                  const DistillationOptions& options);
 
+// Cross-entropy of two passes over the same text with dropout of their own, and how far their
+// answers are apart (Wu et al. 2021, R-Drop): Σ cross-entropy + divergence_weight · Σ ½ (KL(p ‖ q)
+// + KL(q ‖ p)). x [2 · rows, width]: row r and row rows + r are twins; labels [2 · rows], each
+// twice. No soft cap.
+struct TwinLoss {
+  LossSum labels;      // over both passes
+  LossSum divergence;  // over the pairs
+};
+TwinLoss vocabulary_twin_cross_entropy(Ctx& ctx, Var x, const Linear& output,
+                                       std::span<const int32_t> labels, float divergence_weight,
+                                       const CrossEntropyOptions& options);
+
 // Cross-entropy of given logits [rows, classes]: sequence and token classification.
 LossSum cross_entropy(Ctx& ctx, Var logits, std::span<const int32_t> labels,
                       const CrossEntropyOptions& options);

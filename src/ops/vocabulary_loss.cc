@@ -99,13 +99,17 @@ void tile_backward(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat
   }
 }
 
+void check_output(const Var& x, const Linear& output) {
+  HEED_CHECK(x.cols() == output.in(), "loss: the input's width is not the output matrix's");
+  HEED_CHECK(!output.bias || output.bias.value.cols == output.out(),
+             "loss: a bias of another width than the vocabulary");
+}
+
 // The loss of all rows, tile by tile. row_loss(tile, logits, losses) turns a tile of logits into
 // the losses of its rows and, with a tape, into gradients.
 template <class RowLoss>
 double sum_over_tiles(Ctx& ctx, const Var& x, const Linear& output, const RowLoss& row_loss) {
-  HEED_CHECK(x.cols() == output.in(), "loss: the input's width is not the output matrix's");
-  HEED_CHECK(!output.bias || output.bias.value.cols == output.out(),
-             "loss: a bias of another width than the vocabulary");
+  check_output(x, output);
   if (x.rows() == 0) return 0;  // nothing contributes, so no gradient may count as written
   const int64_t rows = x.rows(), vocabulary = output.out();
   const int64_t height = tile_rows(rows, vocabulary);
@@ -168,6 +172,54 @@ LossSum vocabulary_kl_divergence(Ctx& ctx, Var x, const Linear& output, const Te
     });
   });
   return {sum, x.rows()};
+}
+
+TwinLoss vocabulary_twin_cross_entropy(Ctx& ctx, Var x, const Linear& output,
+                                       std::span<const int32_t> labels, float divergence_weight,
+                                       const CrossEntropyOptions& options) {
+  check_options(options);
+  check_output(x, output);
+  HEED_CHECK(options.soft_cap == 0, "twins: logits with a soft cap");
+  HEED_CHECK(x.rows() % 2 == 0, "twins: an odd number of rows");
+  const int64_t counted = check_labels(labels, x.rows(), output.out());
+  const int64_t pairs = x.rows() / 2, vocabulary = output.out();
+  HEED_CHECK(std::equal(labels.begin(), labels.begin() + pairs, labels.begin() + pairs),
+             "twins: another label for the second");
+  if (pairs == 0) return {};  // as above
+  const int64_t height = (tile_rows(x.rows(), vocabulary) + 1) / 2;
+  Targets targets(ctx, x, output);
+  const Scratch buffer(ctx, 2 * height * vocabulary), losses(ctx, pairs), divergences(ctx, pairs);
+  for (int64_t begin = 0; begin < pairs; begin += height) {
+    const RowSpan tile{begin, std::min(begin + height, pairs)};
+    const RowSpan twin{pairs + tile.begin, pairs + tile.end};
+    const Mat first(buffer.data(), tile.rows(), vocabulary);
+    const Mat second(buffer.data() ? buffer.data() + height * vocabulary : nullptr, tile.rows(),
+                     vocabulary);
+    tile_logits(ctx, x.value, output, tile, first);
+    tile_logits(ctx, x.value, output, twin, second);
+    ctx.parallel(tile.rows(), 1, [&](int64_t from, int64_t to) {
+      kernels::twin_cross_entropy({.first = first.row(from),
+                                   .second = second.row(from),
+                                   .stride = first.stride,
+                                   .labels = labels.data() + tile.begin + from,
+                                   .label_smoothing = options.label_smoothing,
+                                   .divergence_weight = divergence_weight,
+                                   .gradient_scale = options.gradient_scale,
+                                   .gradient = ctx.training(),
+                                   .loss = losses.data() + tile.begin + from,
+                                   .divergence = divergences.data() + tile.begin + from,
+                                   .rows = to - from,
+                                   .cols = vocabulary});
+    });
+    if (!ctx.tape) continue;
+    tile_backward(ctx, x.value, output, tile, first, targets);
+    tile_backward(ctx, x.value, output, twin, second, targets);
+  }
+  TwinLoss result{{0, counted}, {0, counted / 2}};
+  if (ctx.measuring()) return result;
+  result.labels.sum = row_sum(losses.data(), pairs);
+  result.divergence.sum = row_sum(divergences.data(), pairs);
+  return result;
 }
 
 }  // namespace heed
