@@ -294,6 +294,7 @@ void check_values(const Recipe& r, Checks c) {
   c.at_least<int64_t>("schedule.steps", r.schedule.steps, 0);
   c.at_least("schedule.warmup_learning_rate", r.schedule.warmup_learning_rate, 0.0);
   c.at_least("schedule.final_learning_rate", r.schedule.final_learning_rate, 0.0);
+  c.at_least("objective.r_drop", r.objective.loss.r_drop, 0.0f);
   c.at_least("objective.soft_weight", r.objective.loss.soft_weight, 0.0f);
   c.at_least("objective.label_weight", r.objective.loss.label_weight, 0.0f);
   c.at_least("objective.cosine_weight", r.objective.loss.cosine_weight, 0.0f);

@@ -82,6 +82,8 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
   const auto objective = in("objective");
   describe_objective(r.objective.options, objective);
   objective("label_smoothing", r.objective.loss.label_smoothing, "share of the wrong answers");
+  objective("r_drop", r.objective.loss.r_drop,
+            "read all twice, and weight of how far the answers are apart (R-Drop); 0: once");
   objective("teacher", r.objective.teacher, "a model folder to distil from");
   objective("temperature", r.objective.loss.temperature, "teacher: how soft its answers are made");
   objective("soft_weight", r.objective.loss.soft_weight, "teacher: weight of its answers");

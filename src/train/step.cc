@@ -53,6 +53,10 @@ int64_t count_asked(std::span<const int32_t> labels) {
   return std::ranges::count_if(labels, [](int32_t label) { return label != kIgnoreLabel; });
 }
 
+void append(std::vector<int32_t>& list, const std::vector<int32_t>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+
 float scale_of(double weight, int64_t count) {
   return count > 0 ? static_cast<float>(weight / static_cast<double>(count)) : 0;
 }
@@ -88,6 +92,8 @@ std::string_view name(LossKind kind) {
       return "soft_targets";
     case LossKind::cosine:
       return "cosine";
+    case LossKind::twins:
+      return "twins";
   }
   return "?";
 }
@@ -129,7 +135,11 @@ std::optional<double> Evaluation::pearson() const {
 }
 
 StepRunner::StepRunner(const Options& options) : o_(options) {
-  if (!o_.teacher) return;
+  if (o_.teacher) check_teacher();
+  if (o_.loss.r_drop > 0) check_twins();
+}
+
+void StepRunner::check_teacher() const {
   const ModelConfig &student = o_.network.config(), &teacher = o_.teacher->config();
   std::string problem;
   if (student.family != teacher.family) {
@@ -148,6 +158,45 @@ StepRunner::StepRunner(const Options& options) : o_(options) {
     throw Error(ErrorCode::invalid_argument, "this teacher cannot teach this model: " + problem,
                 "choose a student of the teacher's family and vocabulary");
   }
+}
+
+void StepRunner::check_twins() const {
+  const ModelConfig& c = o_.network.config();
+  const char* problem = nullptr;
+  if (o_.teacher) {
+    problem = "it has a teacher to follow already";
+  } else if (!reads_vocabulary(c)) {
+    problem = "it does not answer with words";
+  } else if (c.logits_soft_cap > 0) {
+    problem = "its logits have a soft cap";
+  } else if (std::max({c.dropout, c.embedding_dropout, c.attention_dropout,
+                       c.activation_dropout}) == 0) {
+    problem = "without dropout it reads a text the same way twice";
+  }
+  if (problem) {
+    throw Error(ErrorCode::invalid_argument,
+                "objective.r_drop is not for this training: " + std::string(problem),
+                "leave r_drop out");
+  }
+}
+
+// A batch as a step reads it: with R-Drop every sequence twice, the second ones after all the
+// first.
+const TrainingBatch& StepRunner::as_read(const TrainingBatch& batch) {
+  if (o_.loss.r_drop == 0) return batch;
+  twins_ = batch;
+  for (auto [rows, once] :
+       {std::pair{&twins_.input, &batch.input}, {&twins_.target, &batch.target}}) {
+    append(rows->tokens, once->tokens);
+    append(rows->positions, once->positions);
+    append(rows->token_types, once->token_types);
+    for (size_t s = 1; s < once->offsets.size(); ++s) {
+      rows->offsets.push_back(once->offsets.back() + once->offsets[s]);
+    }
+  }
+  append(twins_.labels, batch.labels);
+  append(twins_.next_sentence, batch.next_sentence);
+  return twins_;
 }
 
 StepRunner::View StepRunner::view(const TrainingBatch& batch) const {
@@ -192,6 +241,17 @@ StepLoss StepRunner::row_losses(Ctx& ctx, Var hidden, const TrainingBatch& batch
         labels_.push_back(batch.labels[r]);
       }
       hidden = take_rows(ctx, hidden, labelled_rows_);
+    }
+    if (o_.loss.r_drop > 0) {
+      const OutputRows own = t.output_rows(ctx, hidden);
+      const TwinLoss twins =
+          vocabulary_twin_cross_entropy(ctx, own.x, own.output, labels_, o_.loss.r_drop,
+                                        {.label_smoothing = o_.loss.label_smoothing,
+                                         .gradient_scale = scale_of(1, counts.labels)});
+      loss.parts.push_back({LossKind::labels, 1, twins.labels.sum, twins.labels.count});
+      loss.parts.push_back(
+          {LossKind::twins, o_.loss.r_drop / 2, twins.divergence.sum, twins.divergence.count});
+      return loss;
     }
     const LossSum sum = t.token_loss(
         ctx, hidden, labels_,
@@ -259,11 +319,16 @@ StepLoss StepRunner::forward(Ctx& ctx, const TrainingBatch& batch, const View& v
 }
 
 size_t StepRunner::training_bytes(const TrainingBatch& batch) {
+  const TrainingBatch& read = as_read(batch);
+  return planned_bytes(read, count_labels(read));
+}
+
+size_t StepRunner::planned_bytes(const TrainingBatch& batch, const LabelCounts& counts) {
   const View v = view(batch);
   Arena plan = Arena::measuring();
   Ctx ctx{o_.pool, plan, &tape_};
   try {
-    forward(ctx, batch, v, count_labels(batch));
+    forward(ctx, batch, v, counts);
     tape_.backward(ctx);
   } catch (...) {
     tape_.clear();
@@ -278,11 +343,14 @@ void StepRunner::reserve(size_t bytes) {
   arena_ = Arena(static_cast<size_t>(kGrowth * static_cast<double>(bytes)));
 }
 
-StepLoss StepRunner::train(const TrainingBatch& batch, const LabelCounts& counts,
+StepLoss StepRunner::train(const TrainingBatch& once, const LabelCounts& counts_once,
                            const Place& place, GradientExchange* exchange) {
   HEED_CHECK(place.part >= 0 && place.part < kMostBatches, "too many batches in one step");
   for (WeightGradient& slot : o_.network.parameters().gradients()) slot.planned = 0;
-  reserve(training_bytes(batch));
+  const TrainingBatch& batch = as_read(once);
+  LabelCounts counts = counts_once;
+  if (&batch != &once) counts += counts_once;
+  reserve(planned_bytes(batch, counts));
   if (exchange) exchange->begin();
   const View v = view(batch);
   Ctx ctx{o_.pool,

@@ -7,8 +7,9 @@
 //   network.parameters().finish_gradients();     // then Optimizer::update()
 //
 // What a batch holds decides which losses there are: a label for each row, a class, a number or a
-// next-sentence answer for each sequence, and with a teacher its soft targets. Each is a mean over
-// what was asked, so a step of several batches must know their counts together.
+// next-sentence answer for each sequence, with a teacher its soft targets, and with R-Drop how far
+// two passes are apart. Each is a mean over what was asked, so a step of several batches must know
+// their counts together.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,9 @@ class GradientExchange;
 
 struct LossOptions {
   float label_smoothing = 0;
+  // Wu et al. 2021 (R-Drop), their α: every sequence is read twice, each time with dropout of its
+  // own, and the loss is (cross-entropy of both + α · how far the answers are apart) / 2.
+  float r_drop = 0;
   // With a teacher (Sanh et al. 2019, DistilBERT): the weights of the losses, and how soft its
   // answers are made.
   float temperature = 2;
@@ -46,8 +50,8 @@ struct LabelCounts {
 };
 LabelCounts count_labels(const TrainingBatch& batch);
 
-enum class LossKind { labels, classes, scores, next_sentence, soft_targets, cosine };
-inline constexpr size_t kLossKinds = 6;
+enum class LossKind { labels, classes, scores, next_sentence, soft_targets, cosine, twins };
+inline constexpr size_t kLossKinds = 7;
 std::string_view name(LossKind kind);
 
 struct LossPart {
@@ -95,7 +99,7 @@ class StepRunner {
     const Network* teacher = nullptr;  // its weights stay as they are
     LossOptions loss{};
   };
-  // Throws invalid_argument when teacher and student do not fit together.
+  // Throws invalid_argument when teacher and student do not fit together, or R-Drop and the model.
   explicit StepRunner(const Options& options);
 
   // Where random numbers (dropout) come from: never from what ran before.
@@ -128,6 +132,10 @@ class StepRunner {
     const Batch& predicted() const { return target.sequences() > 0 ? target : input; }
   };
 
+  void check_teacher() const;
+  void check_twins() const;
+  const TrainingBatch& as_read(const TrainingBatch& batch);
+  size_t planned_bytes(const TrainingBatch& batch, const LabelCounts& counts);
   View view(const TrainingBatch& batch) const;
   Var hidden(Ctx& ctx, const Network& network, const View& view) const;
   StepLoss forward(Ctx& ctx, const TrainingBatch& batch, const View& view,
@@ -142,6 +150,7 @@ class StepRunner {
   Arena arena_{0};
   Tape tape_;
   std::vector<int32_t> labelled_rows_, labels_;  // of the current batch; backward reads them
+  TrainingBatch twins_;                          // likewise, with r_drop
   StepTimes times_;
 };
 

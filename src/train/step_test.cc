@@ -255,6 +255,114 @@ TEST(Step, ATeacherThatIsItselfHasNothingToAdd) {
   EXPECT_NEAR(loss.parts[2].mean(), 0, 1e-5);
 }
 
+// A batch with all its sequences once more.
+TrainingBatch written_twice(Task task, uint64_t seed) {
+  const TrainingBatch once = make_batch(task, seed);
+  TrainingBatch b = once;
+  for (auto [rows, again] : {std::pair{&b.input, &once.input}, {&b.target, &once.target}}) {
+    for (int64_t s = 0; s < again->sequences(); ++s) {
+      const auto at = static_cast<size_t>(s);
+      rows->tokens.insert(rows->tokens.end(), again->tokens.begin() + again->offsets[at],
+                          again->tokens.begin() + again->offsets[at + 1]);
+      rows->end_sequence();
+    }
+  }
+  b.labels.insert(b.labels.end(), once.labels.begin(), once.labels.end());
+  b.next_sentence.insert(b.next_sentence.end(), once.next_sentence.begin(),
+                         once.next_sentence.end());
+  return b;
+}
+
+constexpr Task kWithWords[] = {Task::translation, Task::causal_lm, Task::masked_lm,
+                               Task::next_sentence};
+
+// With almost no weight of the divergence, R-Drop is the mean over a batch that holds all twice.
+TEST(Step, ReadsTwiceWithRDrop) {
+  for (const Task task : kWithWords) {
+    SCOPED_TRACE(static_cast<int>(task));
+    ModelConfig config = config_for(task);
+    config.dropout = config.attention_dropout = config.embedding_dropout = 0.2f;
+    Network network(config, 7);
+    network.add_gradients();
+    ThreadPool pool(2);
+    Parameters& p = network.parameters();
+    const auto gradients_of = [&](const TrainingBatch& batch, const LossOptions& options,
+                                  StepLoss& loss, size_t& bytes) {
+      StepRunner runner({.network = network, .pool = pool, .loss = options});
+      bytes = runner.training_bytes(batch);
+      p.begin_step();
+      loss = runner.train(batch, count_labels(batch), {.seed = 5, .step = 2});
+      p.finish_gradients();
+      return std::vector<float>(p.all_gradients().begin(), p.all_gradients().end());
+    };
+    StepLoss twins, plain;
+    size_t twin_bytes = 0, plain_bytes = 0;
+    const std::vector<float> of_twins = gradients_of(
+        make_batch(task, 1), {.label_smoothing = 0.1f, .r_drop = 1e-9f}, twins, twin_bytes);
+    const std::vector<float> of_plain =
+        gradients_of(written_twice(task, 1), {.label_smoothing = 0.1f}, plain, plain_bytes);
+    EXPECT_NEAR(twins.loss(), plain.loss(), 1e-6 * plain.loss());
+    for (size_t i = 0; i < of_plain.size(); ++i) ASSERT_NEAR(of_twins[i], of_plain[i], 1e-6) << i;
+    EXPECT_LT(plain_bytes, twin_bytes + twin_bytes / 20);
+    EXPECT_LT(twin_bytes, plain_bytes + plain_bytes / 20);
+    ASSERT_EQ(twins.parts[1].kind, LossKind::twins);
+    EXPECT_GT(twins.parts[1].mean(), 1e-4) << "other dropout, other answers";
+    EXPECT_EQ(2 * twins.parts[1].count, twins.parts[0].count);
+  }
+}
+
+TEST(Step, RDropBringsTheAnswersTogether) {
+  for (const Task task : {Task::translation, Task::causal_lm}) {
+    SCOPED_TRACE(static_cast<int>(task));
+    const auto divergence_after = [&](float r_drop, int threads) {
+      ModelConfig config = config_for(task);
+      config.dropout = 0.3f;
+      Network network(config, 7);
+      network.add_gradients();
+      ThreadPool pool(threads);
+      StepRunner runner({.network = network, .pool = pool, .loss = {.r_drop = r_drop}});
+      Parameters& p = network.parameters();
+      Optimizer optimizer(p, {});
+      double sum = 0;  // of the last steps
+      for (int step = 1; step <= 160; ++step) {
+        const TrainingBatch batch = make_batch(task, static_cast<uint64_t>(1 + step % 2));
+        p.begin_step();
+        const StepLoss loss = runner.train(batch, count_labels(batch), {.seed = 3, .step = step});
+        if (step > 120) sum += loss.parts[1].mean();
+        p.finish_gradients();
+        optimizer.update(pool, 3e-3, 1);
+      }
+      return sum;
+    };
+    const double tightly = divergence_after(5, 2);
+    EXPECT_EQ(tightly, divergence_after(5, 1)) << "on one thread";
+    EXPECT_LT(tightly, 0.6 * divergence_after(1e-9f, 2));
+  }
+}
+
+TEST(Step, RDropNeedsWordsAndDropout) {
+  ThreadPool pool(1);
+  const auto refused = [&](const ModelConfig& config, const std::string& why) {
+    Network network(config, 1);
+    expect_error(ErrorCode::invalid_argument, why,
+                 [&] { StepRunner({.network = network, .pool = pool, .loss = {.r_drop = 5}}); });
+  };
+  ModelConfig config = config_for(Task::classification);
+  config.dropout = 0.1f;
+  refused(config, "with words");
+  config = config_for(Task::causal_lm);
+  config.dropout = config.attention_dropout = config.embedding_dropout = 0;
+  refused(config, "dropout");
+  config.dropout = 0.1f, config.logits_soft_cap = 30;
+  refused(config, "soft cap");
+  config.logits_soft_cap = 0;
+  const Network teacher(config, 2);
+  Network student(config, 1);
+  expect_error(ErrorCode::invalid_argument, "teacher", [&] {
+    StepRunner({.network = student, .pool = pool, .teacher = &teacher, .loss = {.r_drop = 5}});
+  });
+}
+
 TEST(Step, ATeacherMustFit) {
   const Network teacher(small("gpt2", Head::language_model), 1);
   Network student(small("bert-tiny", Head::masked_lm), 1);
