@@ -153,6 +153,7 @@ class Training {
     make_folder(recipe_.train.out);
     std::optional<FolderLock> lock;
     if (ranks_.first()) lock.emplace(recipe_.train.out);
+    keep_seed();
     try {
       prepare_all();
     } catch (const Error& error) {
@@ -169,6 +170,21 @@ class Training {
   }
 
  private:
+  // A training that goes on keeps its seed: batches of another one would show it some examples
+  // twice in an epoch, and others not at all.
+  void keep_seed() {
+    uint64_t seed = recipe_.train.seed;
+    if (ranks_.first()) {
+      const std::vector<Checkpoint> saved = Checkpoints(recipe_.train.out + "/checkpoints").list();
+      if (!saved.empty()) seed = saved.back().state.seed;
+    }
+    seed = static_cast<uint64_t>(ranks_.broadcast(static_cast<int64_t>(seed)));
+    if (seed == recipe_.train.seed) return;
+    note("note: going on with seed " + std::to_string(seed) + ", as it began");
+    recipe_.train.seed = seed;
+    recipe_.origins["train.seed"] = "the training as it began";
+  }
+
   void prepare_all() {
     share_batches();
     prepare_data();

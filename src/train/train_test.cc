@@ -303,6 +303,29 @@ TEST_F(TrainMemoryTest, ReportsTheModelThatIsTrained) {
   EXPECT_THAT(report, HasSubstr("<code>model.vocabulary</code><td><code>" + vocabulary + "<"));
 }
 
+TEST_F(TrainTest, GoesOnWithTheSeedItBeganWith) {
+  write_pairs("train", 300, 1);
+  const std::string path_of_recipe =
+      recipe("[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
+encoder_layers = 1
+decoder_layers = 1
+[data]
+train = ["train.a", "train.b"]
+batch_tokens = 400
+[tokenizer]
+type = "byte"
+[train]
+checkpoint_every = 3
+)");
+  run(path_of_recipe, {"train.steps=12"});
+  const std::string weights = read_text(path("out") + "/model.safetensors");
+  fs::remove_all(path("out"));
+  run(path_of_recipe, {"train.steps=6"});
+  run(path_of_recipe, {"train.steps=12", "train.seed=7"});
+  EXPECT_THAT(notes_, HasSubstr("going on with seed 1,"));
+  EXPECT_EQ(read_text(path("out") + "/model.safetensors"), weights);
+}
+
 TEST_F(TrainTest, ATeacherHasTheStudentsPieces) {
   write_pairs("train", 100, 1);
   const std::string text = "[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(

@@ -132,9 +132,6 @@ void Trainer::load_newest() {
     Checkpoints::load(saved.back(), o_.network, optimizer_);
     state_ = saved.back().state;
     saved_step_ = state_.step;
-    if (state_.seed != o_.train.seed) {
-      note("note: going on with seed " + std::to_string(state_.seed) + ", as it began");
-    }
     note_changed_settings(state_.settings);
     note("resuming at step " + std::to_string(state_.step) + " of " +
          std::to_string(o_.train.steps));
