@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
+#include "cli/out_folder.h"
 #include "cli/program.h"
 #include "heed/error.h"
 #include "heed/models.h"
@@ -12,6 +13,7 @@ namespace {
 
 struct ConvertFlags : CommonFlags {
   std::string model, out;
+  bool force = false;
   ConvertOptions options;
 };
 
@@ -22,7 +24,9 @@ void run_convert(const ConvertFlags& flags, Output& out) {
                   "heed convert --model DIR --out DIR [--type f16]");
     }
   }
+  check_out_folder(flags.model, flags.out, flags.force);
   convert_model(flags.model, flags.out, flags.options);
+  remove_stale_files(flags.model, flags.out);
   if (flags.json) {
     const nlohmann::ordered_json document = {{"out", flags.out}, {"type", flags.options.type}};
     out.write(document.dump(2) + "\n");
@@ -36,8 +40,9 @@ void add_convert(Program& program) {
       program.heed(), "convert", "Write a model folder anew: as safetensors, in another type");
   const auto flags = std::make_shared<ConvertFlags>();
   add_text(convert, "--model", flags->model, "DIR", "the model folder to read");
-  add_text(convert, "--out", flags->out, "DIR", "the folder to write");
+  add_text(convert, "--out", flags->out, "DIR", "a new or an empty folder to write");
   add_text(convert, "--type", flags->options.type, "TYPE", "f32, f16 or bf16");
+  add_switch(convert, "--force", flags->force, "replace whatever model --out holds");
   add_common_flags(convert, *flags);
   program.on_run(convert, [flags](Output& out) { run_convert(*flags, out); });
 }

@@ -1,6 +1,4 @@
 // heed quantize: a model in fewer bytes, and what that costs and gains.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include <optional>
 
 #include "cli/flags.h"
+#include "cli/out_folder.h"
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -65,57 +64,6 @@ bool is_quantized(const fs::path& folder) {
   if (!config.is_object() || !config.contains("quantization")) return false;
   const Json& entry = config["quantization"];
   return entry.is_object() && entry.value("format", Json()) == "heed";
-}
-
-// Before anything that takes long: whether the folder may be written. What it does not say the
-// writing itself will.
-void check_out(const QuantizeFlags& flags) {
-  const fs::path out(flags.out);
-  const auto refuse = [&](const std::string& why, const std::string& hint) {
-    throw Error(ErrorCode::invalid_argument, flags.out + ": " + why, hint);
-  };
-  std::error_code none;
-  if (fs::equivalent(flags.model, out, none)) {
-    refuse("the model's own folder", "write to another folder, so that nothing is lost");
-  }
-  if (!fs::exists(out, none)) {
-    fs::path parent = fs::absolute(out, none).lexically_normal();
-    while (!fs::exists(parent, none) && parent.has_relative_path()) parent = parent.parent_path();
-    if (!fs::is_directory(parent, none) || access(parent.c_str(), W_OK | X_OK) != 0) {
-      refuse("cannot be made in " + parent.string(), "choose a folder that can be written");
-    }
-    return;
-  }
-  if (!fs::is_directory(out, none)) refuse("is no folder", "give a new or an empty folder");
-  if (access(out.c_str(), W_OK | X_OK) != 0) {
-    refuse("cannot be written", "choose a folder that can be written");
-  }
-  if (!flags.force && !fs::is_empty(out, none) && !is_quantized(out)) {
-    refuse("is not empty, and nothing says that 'heed quantize' wrote it",
-           "give a new or an empty folder, or --force to replace the model in it");
-  }
-}
-
-// A tokenizer's file of the model that was there before is not this model's. (Weights that were
-// replaced are gone already.)
-void remove_stale_files(const QuantizeFlags& flags) {
-  const auto belongs_to_a_tokenizer = [](const std::string& name) {
-    constexpr std::string_view kNames[] = {
-        "vocab.txt",       "vocab.json",     "added_tokens.json",       "special_tokens_map.json",
-        "merges.txt",      "spiece.model",   "sentencepiece.bpe.model", "generation_config.json",
-        "tokenizer.model", "tokenizer.json", "tokenizer_config.json",   "chat_template.jinja",
-        "source.spm",      "target.spm"};
-    return std::ranges::find(kNames, name) != std::end(kNames);
-  };
-  std::vector<fs::path> stale;
-  std::error_code none;
-  for (const fs::directory_entry& entry : fs::directory_iterator(flags.out, none)) {
-    const std::string name = entry.path().filename().string();
-    if (belongs_to_a_tokenizer(name) && !fs::exists(fs::path(flags.model) / name, none)) {
-      stale.push_back(entry.path());
-    }
-  }
-  for (const fs::path& path : stale) fs::remove(path, none);
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -331,7 +279,7 @@ void run_quantize(const QuantizeFlags& flags, Output& out) {
                   "heed quantize --model DIR --out DIR [--type int8]");
     }
   }
-  check_out(flags);
+  check_out_folder(flags.model, flags.out, flags.force || is_quantized(flags.out));
   ProgressLine progress;
   std::optional<Evaluation> evaluation;
   if (!flags.eval.empty()) evaluation.emplace(Model::load(flags.model), flags);
@@ -340,7 +288,7 @@ void run_quantize(const QuantizeFlags& flags, Output& out) {
   QuantizeOptions options = flags.options;
   options.threads = flags.threads;
   const QuantizeReport report = quantize_model(flags.model, flags.out, options);
-  remove_stale_files(flags);
+  remove_stale_files(flags.model, flags.out);
   std::optional<Comparison> eval;
   if (evaluation) {
     const auto quality = [&](const std::string& folder) {

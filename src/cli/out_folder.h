@@ -1,0 +1,17 @@
+// The folder that a command writes a model to: a typo in --out must lose nothing.
+#pragma once
+
+#include <string>
+
+namespace heed::cli {
+
+// Before anything that takes long: whether the folder may be written. Throws invalid_argument for
+// the model's own folder, for what is no folder or cannot be written, and for one that is not empty
+// unless it is `replaceable`. What this does not say the writing itself will.
+void check_out_folder(const std::string& model, const std::string& out, bool replaceable);
+
+// A tokenizer's file of the model that was there before is not this model's. (Weights that were
+// replaced are gone already.)
+void remove_stale_files(const std::string& model, const std::string& out);
+
+}  // namespace heed::cli
