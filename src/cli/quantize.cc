@@ -63,7 +63,7 @@ bool is_quantized(const fs::path& folder) {
   const Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object() || !config.contains("quantization")) return false;
   const Json& entry = config["quantization"];
-  return entry.is_object() && entry.value("format", Json()) == "heed";
+  return entry.is_object() && entry.contains("format") && entry["format"] == "heed";
 }
 
 std::vector<std::string> lines_of(const std::string& path) {

@@ -125,6 +125,8 @@ std::vector<int32_t> ids_of_json(const std::string& line, const LineReader& read
   if (!list->is_array()) throw_no_ids(reader, line);
   std::vector<int32_t> ids;
   for (const Json& id : *list) {
+    // What is in a list is not shown: to print it takes a stack as deep as it is nested.
+    if (id.is_structured()) throw_no_ids(reader, id.is_array() ? "a list" : "an object");
     if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw_no_ids(reader, dump(id));
     ids.push_back(id.get<int32_t>());
   }

@@ -103,6 +103,11 @@ TEST_F(EmbedTest, FollowsTheFilesOfSentenceTransformers) {
   expect_error(ErrorCode::unsupported, "pooling_mode_max_tokens", [&] { embed_options(folder_); });
   write("modules.json", R"([{"type": "sentence_transformers.models.Dense"}])");
   expect_error(ErrorCode::unsupported, "Dense", [&] { embed_options(folder_); });
+  // What the file says must not take the stack to look at.
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  write("sentence_bert_config.json", "{\"max_seq_length\": " + deep + "}");
+  expect_error(ErrorCode::corrupt_file, "nested too deeply", [&] { embed_options(folder_); });
+  write("sentence_bert_config.json", "{}");
   write("modules.json", "{");
   expect_error(ErrorCode::corrupt_file, "modules.json", [&] { embed_options(folder_); });
 }

@@ -4,10 +4,10 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "heed/error.h"
 #include "heed/models.h"
+#include "model/json_values.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
 #include "model/safetensors.h"
@@ -15,7 +15,6 @@
 namespace heed {
 namespace {
 
-using Json = nlohmann::json;
 using Ids = std::vector<std::vector<int32_t>>;
 
 // What the file of inputs says.
@@ -149,7 +148,7 @@ Inputs read_inputs(const std::string& path, const ModelConfig& config) {
     throw Error(ErrorCode::not_found, path + ": cannot be opened", "--inputs takes a JSON file");
   }
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_object(text);
   if (!json.is_object()) {
     throw Error(ErrorCode::invalid_argument, path + ": not a JSON object",
                 "for example {\"sequences\": [[5, 6, 7]]}");

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
+#include "base/json_depth.h"
 
 namespace heed {
 
@@ -34,24 +35,9 @@ requires(!std::is_enum_v<T> && !std::is_same_v<T, float>) Json value_json(const 
   return value;
 }
 
-// JSON from a file, as an object; null when it is none. A parsed value is copied, compared and
-// printed by functions that call themselves, so what is nested deeper than any config is refused.
+// JSON from a file, as an object; null when it is none, or nested deeper than any config.
 inline Json parse_object(const std::string& text) {
-  constexpr int kDeepest = 100;
-  int depth = 0, deepest = 0;
-  bool in_text = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (in_text && text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      in_text = !in_text;
-    } else if (!in_text && (text[i] == '[' || text[i] == '{')) {
-      deepest = std::max(deepest, ++depth);
-    } else if (!in_text && (text[i] == ']' || text[i] == '}')) {
-      --depth;
-    }
-  }
-  if (deepest > kDeepest) return nullptr;
+  if (is_too_deep_json(text)) return nullptr;
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : Json();
 }

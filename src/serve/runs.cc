@@ -7,6 +7,8 @@
 #include <fstream>
 #include <map>
 
+#include "base/json_depth.h"
+
 namespace heed::serve {
 namespace {
 
@@ -34,6 +36,13 @@ std::optional<FileState> state_of(const fs::path& file) {
   return FileState{info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
+// Null for what is no JSON, or so deep that it could not be written into a reply.
+Json parse_readable(const std::string& text) {
+  if (is_too_deep_json(text)) return nullptr;
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? Json() : json;
+}
+
 // The records of a log: of a step that comes again after a resumption, the last; of too many train
 // records, some.
 Json read_records(const fs::path& file) {
@@ -44,7 +53,7 @@ Json read_records(const fs::path& file) {
   int64_t bytes = 0;
   for (std::string line; bytes < kMostBytes && std::getline(stream, line);) {
     bytes += static_cast<int64_t>(line.size()) + 1;
-    Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    Json record = parse_readable(line);
     // The last line of a training that was killed may be half a line.
     if (!record.is_object() || !record.contains("kind") || !record["kind"].is_string() ||
         !record.contains("step") || !record["step"].is_number_integer()) {
@@ -127,7 +136,7 @@ std::optional<Json> RunsFolder::read(const std::string& name,
     Json table;
     if (state->bytes <= kMostBytes) {
       std::ifstream stream(file);
-      table = Json::parse(stream, nullptr, /*allow_exceptions=*/false);
+      table = parse_readable({std::istreambuf_iterator<char>(stream), {}});
     }
     json["table"] = table.is_object() ? std::move(table) : Json();
     return json;

@@ -57,6 +57,16 @@ TEST_F(RunsTest, AreReadAnewOnlyWhenTheyHaveChanged) {
   EXPECT_TRUE((*runs.read("small", version))["is_finished"].get<bool>());
 }
 
+TEST_F(RunsTest, WhatIsTooDeepToBeWrittenIsNotShown) {
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  write("runs/small/log.jsonl",
+        "{\"kind\":\"train\",\"step\":1,\"loss\":" + deep + "}\n{\"kind\":\"end\",\"step\":2}\n");
+  write("runs/sweep/table.json", "{\"rows\":" + deep + "}");
+  const RunsFolder runs(path("runs"));
+  EXPECT_EQ((*runs.read("small"))["records"].size(), 1U);
+  EXPECT_TRUE((*runs.read("sweep"))["table"].is_null());
+}
+
 TEST_F(RunsTest, LongOnesAreThinned) {
   std::string log;
   for (int step = 1; step <= 9000; ++step) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/json_depth.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -76,6 +77,9 @@ std::string read_file(const std::string& path) {
 }
 
 Json parse_json(const std::string& text, const std::string& path) {
+  if (is_too_deep_json(text)) {
+    throw Error(ErrorCode::corrupt_file, path + ": lists and objects are nested too deeply");
+  }
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {

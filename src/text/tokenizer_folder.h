@@ -12,7 +12,7 @@ namespace heed {
 
 // The whole file. Throws not_found, or invalid_argument when it is a folder.
 std::string read_file(const std::string& path);
-// Throws corrupt_file, with the place, for what is not JSON.
+// Throws corrupt_file, with the place, for what is not JSON or nested too deeply.
 nlohmann::json parse_json(const std::string& text, const std::string& path);
 nlohmann::json read_json(const std::string& path);
 

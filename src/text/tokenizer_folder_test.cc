@@ -56,6 +56,10 @@ TEST_F(TokenizerFolderTest, SaysWhatIsOfTheWrongType) {
                [&] { folder.flag("legacy"); });
   expect_error(ErrorCode::corrupt_file, "\"eos_token\" is not", [&] { folder.token("eos_token"); });
   expect_error(ErrorCode::corrupt_file, "added_tokens_decoder", [&] { folder.added_tokens(); });
+  write("special_tokens_map.json", "{\"x\": " + std::string(100'000, '['));
+  expect_error(ErrorCode::corrupt_file, "special_tokens_map.json: lists and objects are nested",
+               [&] { TokenizerFolder again(folder_); });
+  write("special_tokens_map.json", "{}");
   write("config.json", "3");
   expect_error(ErrorCode::corrupt_file, "config.json: expected a JSON object",
                [&] { TokenizerFolder again(folder_); });

@@ -164,7 +164,7 @@ std::string to_json(const TrainingState& state) {
 }
 
 TrainingState state_from_json(const std::string& text, const std::string& where) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse_object(text);
   const auto corrupt = [&](const std::string& why) {
     return Error(ErrorCode::corrupt_file, where + ": " + why,
                  "remove this checkpoint's folder to go on from the one before");

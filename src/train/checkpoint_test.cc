@@ -61,6 +61,8 @@ TEST(TrainingState, RefusesWhatItDoesNotKnow) {
   };
   refuse("", "not a JSON object");
   refuse("{}", "version");
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  refuse("{\"version\": " + deep + "}", "not a JSON object");
   refuse("{\"version\": 2}", "version");
   refuse("{\"version\": 1}", "step is missing");
 }

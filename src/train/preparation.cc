@@ -314,7 +314,7 @@ void write_generation_config(const std::string& folder, const Recipe& recipe,
   Json json = Json::object();
   const std::string before = recipe.model.from + "/generation_config.json";
   if (!recipe.model.from.empty() && fs::exists(before)) {
-    Json theirs = Json::parse(text_of_file(before), nullptr, /*allow_exceptions=*/false);
+    Json theirs = parse_object(text_of_file(before));
     if (theirs.is_object()) json = std::move(theirs);
   }
   const auto set_id = [&](const char* key, int32_t id) {

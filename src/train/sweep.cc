@@ -317,10 +317,7 @@ void write_whole(const std::string& path, const std::string& text) {
 Json read_json(const std::string& path) {
   if (!fs::exists(path)) return {};
   const MappedFile file(path);
-  Json json =
-      Json::parse(std::string(reinterpret_cast<const char*>(file.bytes().data()), file.size()),
-                  nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json();
+  return parse_object({reinterpret_cast<const char*>(file.bytes().data()), file.size()});
 }
 
 // By which settings a row's folder was begun; null where none is there, or it does not say.
