@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/plain_file_name.h"
 #include "heed/error.h"
 #include "infer/task_runner.h"
 #include "model/safetensors.h"
@@ -107,7 +108,12 @@ EmbedOptions embed_options(const std::string& folder) {
     };
     const std::string type = text("type"), kind = type.substr(type.rfind('.') + 1);
     if (kind == "Pooling") {
-      options.pooling = read_pooling((fs::path(folder) / text("path") / "config.json").string());
+      const std::string part = text("path");
+      if (!part.empty() && !is_plain_file_name(part)) {
+        throw Error(ErrorCode::corrupt_file,
+                    path + ": the pooling is said to be outside of the model's folder");
+      }
+      options.pooling = read_pooling((fs::path(folder) / part / "config.json").string());
     } else if (kind == "Normalize") {
       options.normalize = true;
     } else if (kind != "Transformer") {

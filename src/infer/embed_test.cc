@@ -101,6 +101,10 @@ TEST_F(EmbedTest, FollowsTheFilesOfSentenceTransformers) {
   EXPECT_TRUE(embed_options(folder_).normalize);
   write("1_Pooling/config.json", R"({"pooling_mode_max_tokens": true})");
   expect_error(ErrorCode::unsupported, "pooling_mode_max_tokens", [&] { embed_options(folder_); });
+  write("modules.json",
+        R"([{"path": "../other", "type": "sentence_transformers.models.Pooling"}])");
+  expect_error(ErrorCode::corrupt_file, "outside of the model's folder",
+               [&] { embed_options(folder_); });
   write("modules.json", R"([{"type": "sentence_transformers.models.Dense"}])");
   expect_error(ErrorCode::unsupported, "Dense", [&] { embed_options(folder_); });
   // What the file says must not take the stack to look at.

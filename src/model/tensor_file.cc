@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/plain_file_name.h"
 #include "heed/error.h"
 #include "kernels/convert.h"
 #include "model/file_problems.h"
@@ -86,12 +87,6 @@ nlohmann::json parse_index(std::span<const std::byte> bytes, const std::string& 
     throw Error(ErrorCode::corrupt_file, where + ": is not valid JSON",
                 "the file may have been cut short: copy or download it again");
   }
-}
-
-// A shard lies next to its index. Anything else could make Heed read a file of another's choice.
-bool is_plain_file_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." &&
-         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
 }
 
 // Tensor name → shard, as the index has it.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/plain_file_name.h"
 #include "heed/error.h"
 #include "text/mapped_text.h"
 #include "text/special_tokens.h"
@@ -220,6 +221,10 @@ TokenizerPtr load_marian_tokenizer(const TokenizerFolder& folder) {
       folder.flag("separate_vocabs").value_or(false)
           ? folder.text("target_vocab_file").value_or("target_vocab.json")
           : "vocab.json";
+  if (!is_plain_file_name(target_vocabulary)) {
+    throw Error(ErrorCode::corrupt_file, folder.path("tokenizer_config.json") +
+                                             ": \"target_vocab_file\" is no file of this folder");
+  }
   TokenizerFiles files;
   for (const std::string name : {"source.spm", "target.spm", "vocab.json", "target_vocab.json",
                                  "tokenizer_config.json", "special_tokens_map.json"}) {

@@ -46,6 +46,15 @@ TEST_F(SmallMarian, MayHaveTwoVocabularies) {
   EXPECT_EQ(marian->decode(Ids{3, 0}, {.side = TextSide::source}), "the");
 }
 
+TEST_F(SmallMarian, ReadsNothingOutsideOfItsFolder) {
+  for (const char* file : {"/dev/zero", "../vocab.json", ".."}) {
+    write("tokenizer_config.json",
+          std::string(R"({"separate_vocabs": true, "target_vocab_file": ")") + file + "\"}");
+    expect_error(ErrorCode::corrupt_file, "no file of this folder",
+                 [this] { load_tokenizer(folder_); });
+  }
+}
+
 TEST_F(SmallMarian, ComesBackAsSaved) {
   load_tokenizer(folder_)->save(path("out"));
   EXPECT_EQ(load_tokenizer(path("out"))->encode_ids(">>fra<< the"), (Ids{5, 3, 0}));
