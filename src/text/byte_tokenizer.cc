@@ -14,7 +14,7 @@ namespace {
 
 constexpr int32_t kPad = 0, kEnd = 1, kUnknown = 2, kFirstByte = 3;
 constexpr int32_t kFirstExtra = kFirstByte + 256;
-constexpr int kMaxExtraIds = 1 << 20;
+constexpr int kMaxExtraIds = 1 << 16;
 
 std::vector<SpecialToken> special_tokens(const ByteTokenizerOptions& options) {
   std::vector<SpecialToken> tokens = {

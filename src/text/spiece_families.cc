@@ -2,6 +2,7 @@
 // Hugging Face's transformers.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "heed/error.h"
 #include "text/spiece_tokenizer.h"
@@ -11,6 +12,7 @@ namespace heed {
 namespace {
 
 constexpr int64_t kMaxAddedTokens = 1 << 20;
+constexpr int64_t kMaxSentinels = 1 << 16;  // each is looked for in every text
 
 // Builds a layout piece by piece; ids are given in the order of the calls.
 class Builder {
@@ -49,9 +51,7 @@ class Builder {
     if (id < 0) return;
     const auto at = static_cast<size_t>(id);
     layout_.special[at] = true;
-    for (const SpecialToken& token : layout_.tokens) {
-      if (token.id == id) return;
-    }
+    if (!marked_.insert(id).second) return;
     layout_.tokens.push_back({layout_.pieces[at], id, strip_left, strip_right});
   }
 
@@ -107,6 +107,7 @@ class Builder {
   const TokenizerFolder& folder_;
   SpieceLayout layout_;
   std::unordered_map<std::string, int32_t> by_piece_;
+  std::unordered_set<int32_t> marked_;  // the ids of layout_.tokens
 };
 
 std::vector<int32_t> list(int32_t id) { return id < 0 ? std::vector<int32_t>{} : std::vector{id}; }
@@ -130,7 +131,7 @@ void lay_out_plain(Builder& b) {
 // Sentinels stand behind the vocabulary in falling order, the first one last.
 void lay_out_t5(Builder& b) {
   const int64_t sentinels = b.folder().number("extra_ids").value_or(100);
-  if (sentinels < 0 || sentinels > kMaxAddedTokens) {
+  if (sentinels < 0 || sentinels > kMaxSentinels) {
     throw Error(ErrorCode::corrupt_file, b.folder().path("tokenizer_config.json") +
                                              ": \"extra_ids\" is " + std::to_string(sentinels));
   }
@@ -197,16 +198,16 @@ void lay_out_xlm_roberta(Builder& b) {
   for (int32_t number = 0; number < std::min(kOwnSpecials, b.model().size()); ++number) {
     b.set_id(number, std::max(b.find(b.model().piece(number)), 0));
   }
-  b.set_id(b.model().unknown(), layout.ids.unknown);
+  if (layout.ids.unknown >= 0) b.set_id(b.model().unknown(), layout.ids.unknown);
   b.add_model_pieces(kOwnSpecials);
   if (b.find("<mask>") < 0) {
     layout.ids.mask = b.add("<mask>");
     b.mark_special(layout.ids.mask, true, false);
     layout.added[static_cast<size_t>(layout.ids.mask)] = true;
   }
-  layout.before = {layout.ids.begin};
-  layout.after = {layout.ids.end};
-  layout.between = {layout.ids.end, layout.ids.end};
+  layout.before = list(layout.ids.begin);
+  layout.after = layout.between = list(layout.ids.end);
+  layout.between.insert(layout.between.end(), layout.after.begin(), layout.after.end());
   layout.joins_plainly = true;
 }
 
@@ -214,7 +215,7 @@ void lay_out_xlm_roberta(Builder& b) {
 void lay_out_pegasus(Builder& b) {
   SpieceLayout& layout = b.layout();
   const int64_t offset = b.folder().number("offset").value_or(103);
-  if (offset < 3 || offset > kMaxAddedTokens) {
+  if (offset < 3 || offset > kMaxSentinels) {
     throw Error(ErrorCode::corrupt_file, b.folder().path("tokenizer_config.json") +
                                              ": \"offset\" is " + std::to_string(offset));
   }

@@ -118,6 +118,21 @@ TEST_F(SpieceFolder, XlmRobertaCountsAsFairseqDoes) {
   EXPECT_EQ(xlmr->decode(Ids{0, the, the, 2}), "the the");
 }
 
+TEST_F(SpieceFolder, ATokenWithoutANameIsNone) {
+  const TokenizerPtr xlmr = load("bpe", "sentencepiece.bpe.model",
+                                 R"({"bos_token": "", "eos_token": "", "unk_token": ""})");
+  const Ids ids = xlmr->encode_pair("the \xE2\x98\x83", "the").ids;
+  EXPECT_FALSE(ids.empty());
+  for (const int32_t id : ids) EXPECT_GE(id, 0);
+}
+
+// As many as a file may ask for, in a time that does not grow with their square.
+TEST_F(SpieceFolder, TakesManySentinels) {
+  const TokenizerPtr t5 =
+      load("unigram", "spiece.model", R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 65536})");
+  EXPECT_EQ(t5->find("<extra_id_0>"), t5->vocabulary_size() - 1);
+}
+
 TEST_F(SpieceFolder, PegasusLeavesRoomBeforeItsPieces) {
   const TokenizerPtr pegasus =
       load("unigram", "spiece.model", R"({"tokenizer_class": "PegasusTokenizer"})");
@@ -148,8 +163,11 @@ TEST_F(SpieceFolder, RefusesWhatItDoesNotKnow) {
   expect_error(ErrorCode::unsupported, "XLNetTokenizer", [this] {
     load("unigram", "spiece.model", R"({"tokenizer_class": "XLNetTokenizer"})");
   });
-  expect_error(ErrorCode::corrupt_file, "extra_ids",
-               [this] { load("unigram", "spiece.model", R"({"extra_ids": -2})"); });
+  for (const char* number : {"-2", "65537", "18446744073709551615"}) {
+    expect_error(ErrorCode::corrupt_file, "extra_ids", [&] {
+      load("unigram", "spiece.model", R"({"extra_ids": )" + std::string(number) + "}");
+    });
+  }
   expect_error(ErrorCode::corrupt_file, "far outside the vocabulary", [this] {
     load("bpe", "tokenizer.model", R"({"added_tokens_decoder": {"900000000": "<a>"}})");
   });
