@@ -67,6 +67,12 @@ void check_sizes(const ModelConfig& c, Problems& p) {
 void check_positions(const ModelConfig& c, Problems& p) {
   if (c.position == Position::sinusoidal) {
     p.unless(c.width % 2 == 0, "sinusoidal positions need an even width");
+    // The table is computed, so no file that would have to be as large stands behind these numbers.
+    constexpr int64_t kMostSinusoids = int64_t{1} << 28;  // 1 GB
+    const int64_t most = kMostSinusoids / std::max<int64_t>(c.width, 1) - c.position_offset;
+    p.unless(c.max_positions <= most, "max_positions is " + std::to_string(c.max_positions) +
+                                          ", at most " + std::to_string(most) +
+                                          " of such sinusoids fit into memory");
   }
   if (c.position == Position::rope) {
     p.unless(c.rope_base > 0, "rope_base must be positive");

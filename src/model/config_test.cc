@@ -74,5 +74,17 @@ TEST(ModelConfig, ValidateFindsEveryProblemAtOnce) {
   EXPECT_THROW(check(config, "test"), Error);
 }
 
+TEST(ModelConfig, ATableOfSinusoidsFitsIntoMemory) {
+  const auto problems = [](int64_t positions, int offset) {
+    ModelConfig config;
+    config.max_positions = positions, config.position_offset = offset;
+    return validate(config);
+  };
+  EXPECT_THAT(problems(100'000, 2), testing::IsEmpty());
+  const auto refused = testing::Contains(HasSubstr("of such sinusoids fit into memory"));
+  EXPECT_THAT(problems(2'000'000'000, 0), refused);
+  EXPECT_THAT(problems(8, 2'000'000'000), refused);
+}
+
 }  // namespace
 }  // namespace heed
