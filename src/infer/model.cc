@@ -14,8 +14,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "LABEL_7" for what has no name.
-std::vector<std::string> label_names(const Json& config, int count) {
+// "LABEL_7" for what has no name. A config may have a number without the head whose weights would
+// have to be as many.
+std::vector<std::string> label_names(const Json& config, const ModelConfig& model) {
+  const bool has_labels = model.head == Head::classifier || model.head == Head::regression ||
+                          model.head == Head::token_classifier;
+  const int count = has_labels ? model.labels : 0;
   std::vector<std::string> labels;
   const auto names = config.find("id2label");
   for (int i = 0; i < count; ++i) {
@@ -40,7 +44,7 @@ Model::Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, Sea
     : network_(std::move(network)),
       tokenizer_(std::move(tokenizer)),
       search_(std::move(search)),
-      labels_(label_names(Json::object(), network_->config().labels)),
+      labels_(label_names(Json::object(), network_->config())),
       name_("model") {
   if (search_.end_ids.empty() && network_->config().eos_id >= 0) {
     search_.end_ids = {network_->config().eos_id};
@@ -57,7 +61,7 @@ Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
   GenerationSettings settings = read_generation_settings(
       config, std::filesystem::exists(generation) ? read_json(generation) : Json(), folder);
   model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
-  model.labels_ = label_names(config, model.network_->config().labels);
+  model.labels_ = label_names(config, model.network_->config());
   model.task_ = task_name(config);
   if (!options.tokenizer) return model;
   try {
@@ -81,7 +85,7 @@ Model Model::from_memory(ModelFiles files) {
           : parse_json(files.generation, files.name + "/generation_config.json");
   GenerationSettings settings = read_generation_settings(config, generation, files.name);
   model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
-  model.labels_ = label_names(config, model.network_->config().labels);
+  model.labels_ = label_names(config, model.network_->config());
   model.task_ = task_name(config);
   if (!files.tokenizer.empty()) {
     const std::string place = files.name + "/tokenizer.json";

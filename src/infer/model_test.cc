@@ -7,6 +7,7 @@
 
 #include "heed/engine.h"
 #include "heed/error.h"
+#include "infer/engine_testing.h"
 
 namespace heed {
 namespace {
@@ -37,6 +38,16 @@ TEST(Model, TellsWhatItIs) {
   const Model bert = Model::load(folder("bert-mlm"));
   EXPECT_EQ(bert.family(), "encoder_only");
   EXPECT_FALSE(bert.can_generate());
+}
+
+TEST(Model, HasLabelsOnlyWithAHeadForThem) {
+  ModelConfig config = tiny_config(Family::decoder_only);
+  config.labels = 2'000'000'000;
+  EXPECT_TRUE(Model(std::make_shared<const Network>(config), nullptr).labels().empty());
+  config = tiny_config(Family::encoder_only);
+  config.head = Head::classifier, config.labels = 2;
+  EXPECT_EQ(Model(std::make_shared<const Network>(config), nullptr).labels(),
+            (std::vector<std::string>{"LABEL_0", "LABEL_1"}));
 }
 
 TEST(Model, AMissingTokenizerIsAnErrorWhenItIsAskedFor) {
