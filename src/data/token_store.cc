@@ -64,7 +64,7 @@ bool TokenStore::adopt(std::span<const std::byte> bytes, uint64_t fingerprint) {
   const auto tail = bytes.subspan(trailer.index_offset, trailer_offset - trailer.index_offset);
   if (trailer_checksum(trailer, tail) != trailer.checksum) return false;
 
-  // From here on the numbers are the ones we wrote; what is left to guard against is a bug.
+  // A checksum finds accidents; that nothing is read outside the file depends on what follows.
   const uint64_t index_bytes = (trailer.blocks + 1) * sizeof(BlockEntry);
   if (trailer.blocks > tail.size() / sizeof(BlockEntry) || index_bytes > tail.size() ||
       trailer.metadata_bytes > tail.size() - index_bytes) {
@@ -74,18 +74,25 @@ bool TokenStore::adopt(std::span<const std::byte> bytes, uint64_t fingerprint) {
   std::memcpy(index_.data(), tail.data(), index_bytes);
   metadata_.assign(reinterpret_cast<const char*>(tail.data()) + index_bytes,
                    trailer.metadata_bytes);
-  uint64_t previous = 0;
+  BlockEntry previous;
   for (const BlockEntry& entry : index_) {
-    if (entry.offset < previous || entry.offset > trailer.index_offset || entry.offset % 8 != 0) {
+    if (entry.offset < previous.offset || entry.offset > trailer.index_offset ||
+        entry.offset % 8 != 0 || entry.first_tokens < previous.first_tokens) {
       return false;
     }
-    previous = entry.offset;
+    previous = entry;
   }
+  if (index_.front().first_tokens != 0 || index_.back().first_tokens != trailer.first_tokens) {
+    return false;
+  }
+  // All blocks but the last are full.
+  constexpr uint64_t kFull = kBlockExamples;
+  if (trailer.blocks != trailer.examples / kFull + (trailer.examples % kFull != 0)) return false;
   bytes_ = bytes;
   examples_ = static_cast<int64_t>(trailer.examples);
   first_tokens_ = static_cast<int64_t>(trailer.first_tokens);
   checked_.assign(trailer.blocks, false);
-  return examples_ <= static_cast<int64_t>(trailer.blocks) * kBlockExamples;
+  return true;
 }
 
 std::span<const std::byte> TokenStore::block_bytes(int64_t block) const {
@@ -98,15 +105,18 @@ bool TokenStore::block_is_sound(int64_t block) const {
   if (checked_[b]) return true;
   const auto bytes = block_bytes(block);
   if (hash_bytes(bytes) != index_[b].checksum) return false;
-  // Once for the block, so that list() need not look at its offsets again.
+  // Once for the block, so that list() and copy_stream() need not look at its numbers again.
   const int64_t lists = 2 * std::min(kBlockExamples, examples_ - block * kBlockExamples);
   const uint64_t offset_count = static_cast<uint64_t>(lists) + 1;
-  if (lists < 0 || bytes.size() < offset_count * sizeof(uint32_t)) return false;
+  if (bytes.size() < offset_count * sizeof(uint32_t)) return false;
   const auto* offsets = reinterpret_cast<const uint32_t*>(bytes.data());
   const uint64_t ids = bytes.size() / sizeof(int32_t) - offset_count;
   for (uint64_t i = 0; i < offset_count; ++i) {
     if (offsets[i] > ids || (i > 0 && offsets[i] < offsets[i - 1])) return false;
   }
+  uint64_t first_tokens = 0;
+  for (int64_t i = 0; i < lists; i += 2) first_tokens += offsets[i + 1] - offsets[i];
+  if (first_tokens != index_[b + 1].first_tokens - index_[b].first_tokens) return false;
   checked_[b] = true;
   return true;
 }

@@ -1,9 +1,11 @@
 #include "data/token_store.h"
 
+#include <cstring>
 #include <numeric>
 
 #include "base/file_testing.h"
 #include "base/philox.h"
+#include "data/hash.h"
 
 namespace heed {
 namespace {
@@ -100,6 +102,37 @@ TEST_F(TokenStoreTest, IsNothingWhenCutShort) {
     write("b.tokens", std::string_view(good).substr(0, size));
     ASSERT_FALSE(TokenStore::open(path("b.tokens"), kFingerprint)) << size << " bytes";
   }
+}
+
+// Of files that were made to deceive the checksums are right, and nothing else need be.
+TEST_F(TokenStoreTest, IsNothingWhenItContradictsItself) {
+  store_of(path("a.tokens"), some_examples(1500));
+  const std::string good = read_text(path("a.tokens"));
+  constexpr size_t kWord = sizeof(uint64_t), kTrailer = 8 * kWord, kEntry = 3 * kWord;
+  const size_t trailer = good.size() - kTrailer;
+  const auto word = [&](size_t at) {
+    uint64_t value = 0;
+    std::memcpy(&value, good.data() + at, kWord);
+    return value;
+  };
+  const size_t index = word(trailer + 4 * kWord);
+  const auto expect_nothing = [&](const char* what, size_t at, uint64_t value) {
+    std::string bad = good;
+    std::memcpy(bad.data() + at, &value, kWord);
+    const std::string_view view(bad);
+    const uint64_t tail = hash_text(view.substr(index, trailer - index));
+    const uint64_t checksum = hash_text(view.substr(trailer, 6 * kWord), tail);
+    std::memcpy(bad.data() + trailer + 6 * kWord, &checksum, kWord);
+    write("b.tokens", bad);
+    EXPECT_FALSE(TokenStore::open(path("b.tokens"), kFingerprint)) << what;
+  };
+  expect_nothing("fewer examples", trailer + kWord, 1000);
+  expect_nothing("more examples", trailer + kWord, 3000);
+  expect_nothing("far more examples", trailer + kWord, ~uint64_t{0});
+  expect_nothing("far more blocks", trailer + 2 * kWord, ~uint64_t{0});
+  expect_nothing("more tokens", trailer + 3 * kWord, word(trailer + 3 * kWord) + 1);
+  expect_nothing("tokens before the first block", index + 2 * kWord, 1);
+  expect_nothing("tokens from one block to another", index + kEntry + 2 * kWord, 5);
 }
 
 TEST_F(TokenStoreTest, LeavesNothingWhenNotFinished) {
