@@ -119,8 +119,14 @@ void read_labels(const Json& json, const ModelConfig& config, const std::string&
 }
 
 // Each is a place in its own sequence: one too many would silently be a place in the next.
-void check_global_tokens(const Inputs& inputs, const std::string& where) {
+void check_global_tokens(const Inputs& inputs, const ModelConfig& config,
+                         const std::string& where) {
   const Ids& places = inputs.global_tokens;
+  if (!places.empty() && config.attention != AttentionSpan::longformer) {
+    throw Error(ErrorCode::invalid_argument,
+                where + ": global_tokens, but this model has no global attention",
+                "leave global_tokens out; a Longformer takes them");
+  }
   if (places.size() > inputs.sequences.size()) {
     throw Error(ErrorCode::invalid_argument,
                 where + ": global_tokens has " + std::to_string(places.size()) + " lists for " +
@@ -178,7 +184,7 @@ Inputs read_inputs(const std::string& path, const ModelConfig& config) {
     throw Error(ErrorCode::invalid_argument, path + ": token_type_ids do not match sequences",
                 "give one type for each id");
   }
-  check_global_tokens(inputs, path);
+  check_global_tokens(inputs, config, path);
   read_labels(json, config, path, inputs);
   return inputs;
 }
