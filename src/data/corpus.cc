@@ -133,14 +133,20 @@ json report_to_json(const CorpusReport& report) {
       {"read", report.read}, {"kept", report.kept}, {"tokens", report.tokens}, {"skips", skips}};
 }
 
+// Throws json::exception for what is none: get() would make an int64_t of any number, and for 1e66
+// that is undefined.
+int64_t whole_at(const json& from, const char* key) {
+  return from.at(key).get_ref<const json::number_integer_t&>();
+}
+
 void report_from_json(const json& from, CorpusReport& report) {
-  report.read = from.at("read");
-  report.kept = from.at("kept");
-  report.tokens = from.at("tokens");
+  report.read = whole_at(from, "read");
+  report.kept = whole_at(from, "kept");
+  report.tokens = whole_at(from, "tokens");
   for (const auto& [skip, skip_name] : kEnumNames<Skip>) {
     const auto found = from.at("skips").find(skip_name);
     if (found == from.at("skips").end()) continue;
-    report[skip] = {.count = found->at("count"), .first = found->at("first")};
+    report[skip] = {.count = whole_at(*found, "count"), .first = found->at("first")};
   }
 }
 

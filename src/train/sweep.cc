@@ -374,13 +374,13 @@ std::optional<TrainResult> finished_result(const SweepPlan& plan, const SweepRow
     TrainResult result;
     result.folder = folder_of(plan, row);
     result.finished = true;
-    result.steps = r.at("steps").get<int64_t>();
+    result.steps = whole_at(r, "steps");
     result.seconds = r.at("seconds").get<double>();
-    result.tokens = r.at("tokens").get<int64_t>();
+    result.tokens = whole_at(r, "tokens");
     result.loss = r.at("loss").get<double>();
-    result.parameters = r.at("parameters").get<int64_t>();
+    result.parameters = whole_at(r, "parameters");
     result.validation = r.at("validation").get<std::map<std::string, double>>();
-    result.peak_rss_bytes = r.at("peak_rss_bytes").get<int64_t>();
+    result.peak_rss_bytes = whole_at(r, "peak_rss_bytes");
     return result;
   } catch (const Json::exception&) {
     return std::nullopt;  // of another version

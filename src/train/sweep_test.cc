@@ -155,6 +155,22 @@ model.ffn = 96
   EXPECT_EQ(longer.rows[2].result.steps, 5);
 }
 
+TEST_F(SweepTest, AResultThatIsNoneIsMadeAnew) {
+  const std::string text = "columns = [\"loss\"]\n[[rows]]\nname = \"base\"\n";
+  const int64_t steps = sweep(options(text)).rows[0].result.steps;
+  const std::string result = read_text(path("out/base/result.json"));
+  const std::string line = "\"steps\": " + std::to_string(steps);
+  ASSERT_THAT(result, HasSubstr(line));
+  for (const char* number : {"1e66", "\"4\"", "null"}) {
+    std::string other = result;
+    other.replace(other.find(line), line.size(), std::string("\"steps\": ") + number);
+    write("out/base/result.json", other);
+    begun_.clear();
+    EXPECT_EQ(sweep(options(text)).rows[0].result.steps, steps);
+    EXPECT_THAT(begun_, ElementsAre("base")) << number;
+  }
+}
+
 TEST_F(SweepTest, ChangedSettingsAreAnotherTraining) {
   const auto row = [](const std::string& rate, int steps) {
     return "columns = [\"loss\"]\n[[rows]]\nname = \"rate\"\noptimizer.learning_rate = " + rate +

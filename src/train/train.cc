@@ -110,9 +110,9 @@ Json to_json(const StepBatches& b) {
 }
 
 StepBatches batches_from(const Json& json) {
-  return {.batch_tokens = json.at("batch_tokens").get<int64_t>(),
-          .batch_sentences = json.at("batch_sentences").get<int64_t>(),
-          .accumulate = json.at("accumulate").get<int64_t>()};
+  return {.batch_tokens = whole_at(json, "batch_tokens"),
+          .batch_sentences = whole_at(json, "batch_sentences"),
+          .accumulate = whole_at(json, "accumulate")};
 }
 
 void write_chosen(const std::string& out, const ChosenBatches& c) {
@@ -131,7 +131,7 @@ std::optional<ChosenBatches> read_chosen(const std::string& out) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   try {
-    ChosenBatches c{.memory_bytes = json.at("memory_bytes").get<int64_t>(),
+    ChosenBatches c{.memory_bytes = whole_at(json, "memory_bytes"),
                     .wanted = batches_from(json.at("wanted")),
                     .chosen = batches_from(json.at("chosen")),
                     .recompute = json.at("recompute").get<bool>()};
