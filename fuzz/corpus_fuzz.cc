@@ -1,14 +1,15 @@
-// Any bytes as a corpus: the first three say the format, the objective and the columns, the rest is
-// the file, or two with a NUL between.
+// Any bytes as a corpus, read and turned into ids: the first three say the format, the objective
+// and the columns, the rest is the file, or two with a NUL between.
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
+#include "data/example.h"
 #include "data/record_reader.h"
+#include "expect_ordinary.h"
 #include "fuzz_folder.h"
-#include "heed/error.h"
 
 namespace {
 
@@ -32,6 +33,16 @@ CorpusOptions corpus_of(const uint8_t* choice, std::string_view content,
   return corpus;
 }
 
+void expect_sound(const EncodedExample& example, Objective objective, int64_t vocabulary) {
+  if (example.skip) return;
+  for (const int32_t id : example.first) {
+    if (id < 0 || id >= vocabulary) std::abort();
+  }
+  if (objective == Objective::tagging && example.first.size() != example.second.size()) {
+    std::abort();
+  }
+}
+
 void expect_sound(const Record& record, Objective objective) {
   if (record.skip) return;
   for (const size_t begin : record.sentences) {
@@ -49,12 +60,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::ScratchFolder folder;
   const std::string_view content(reinterpret_cast<const char*>(data) + kChoices, size - kChoices);
   const Objective objective = kEnumNames<Objective>[data[1] % kEnumNames<Objective>.size()].value;
-  try {
-    const auto reader =
-        open_records(corpus_of(data, content, folder), objective, {.max_line_bytes = 512});
+  const CorpusOptions corpus = corpus_of(data, content, folder);
+  const FilterOptions filters{.max_tokens = 64, .max_line_bytes = 512};
+  fuzz::expect_ordinary([&] {
+    const auto reader = open_records(corpus, objective, filters);
     for (Record record; reader->next(record);) expect_sound(record, objective);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::internal) std::abort();
-  }
+  });
+  static const TokenizerPtr tokenizer = make_tokenizer("byte");
+  fuzz::expect_ordinary([&] {
+    const ExampleEncoder encoder(*tokenizer, corpus, {.kind = objective}, filters);
+    const auto reader = open_records(corpus, objective, filters);
+    for (Record record; reader->next(record);) {
+      expect_sound(encoder.encode(record), objective, tokenizer->vocabulary_size());
+    }
+  });
   return 0;
 }

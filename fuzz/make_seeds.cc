@@ -1,16 +1,22 @@
 // make_seeds FOLDER: writes small well-formed files for the fuzzers to start from, to FOLDER/NAME/.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/options.h"
+#include "data/token_store.h"
+#include "fuzz_model.h"
 #include "fuzz_spiece.h"
 #include "heed/error.h"
 #include "model/hugging_face.h"
+#include "model/network.h"
+#include "model/quantize.h"
 #include "model/safetensors.h"
 #include "model/torch_testing.h"
 #include "train/checkpoint.h"
@@ -115,6 +121,9 @@ void make_tokenizer_files_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   write_file(folder / "vocab", "0[UNK]\n[CLS]\n[SEP]\nhello\n##x\n,\n");
   using namespace std::string_literals;
+  write_file(folder / "char",
+             R"(2{"added_tokens": [0, 1, 2, 3], "normalizer": {"type": "Lowercase"},
+"model": {"type": "WordLevel", "vocab": {"<pad>": 0, "</s>": 1, "<unk>": 2, "<x>": 3, "h": 4}}})");
   write_file(folder / "bpe",
              "1{\"h\": 0, \"e\": 1, \"he\": 2, \"<s>\": 3, \"</s>\": 4}\0#version: 0.2\nh e\n"s);
 }
@@ -249,6 +258,13 @@ void make_run_log_seeds(const std::filesystem::path& folder) {
              R"(1{"columns": ["loss"], "rows": [{"name": "base", "values": [1.5, null]}]})");
   write_file(folder / "state",
              "2" + to_json(TrainingState{.step = 5, .metric = 1.5, .settings = "{}"}));
+  write_file(folder / "resumed", R"(3{"kind":"train","step":1,"loss":2.5,"text":"x"}
+{"kind":"train","step":1,"loss":2.4,"samples":["a",1]}
+{"kind":"end","step":9})");
+  // A step, and a summary of one value: a tag and a number.
+  write_file(folder / "events",
+             "4\x11\x10\x05\x2a\x0d\x0a\x0b\x0a\x04"
+             "loss\x15\x01\x02\x03\x04");
 }
 
 void make_tree_seeds(const std::filesystem::path& folder) {
@@ -283,6 +299,196 @@ void make_http_seeds(const std::filesystem::path& folder) {
   write_file(folder / "other", "OPTIONS * HTTP/1.1\r\nRange: bytes=0-4\r\nX: \t a\r\n b\r\n\r\n");
 }
 
+void make_shards_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "index", R"({"metadata": {"total_size": 32}, "weight_map":
+{"a": "1.safetensors", "b": "2.safetensors", "both": "2.safetensors"}})");
+  write_file(folder / "missing", R"({"weight_map": {"a": "3.safetensors", "b": "../x"}})");
+}
+
+// What a file or a checkpoint holds, as one text.
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The smallest models, whole and in fewer bits: config.json, NUL, model.safetensors.
+void make_weights_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  ThreadPool pool(1);
+  const NameFilter none("");
+  const auto save = [&](const std::string& name, const Network& network, DType dtype) {
+    const std::filesystem::path model = folder / (name + ".model");
+    network.save(model, {.dtype = dtype});
+    write_file(folder / name,
+               content_of(model / "config.json") + '\0' + content_of(model / "model.safetensors"));
+    std::filesystem::remove_all(model);
+  };
+  ModelConfig heeds_own = fuzz::smallest_config(Family::decoder_only);  // nobody else has this
+  heeds_own.norm = NormKind::rms_norm, heeds_own.norm_place = NormPlace::pre;
+  save("heed", Network(heeds_own), DType::f32);
+  for (const auto& [family, name] : kEnumNames<Family>) {
+    const Network network(fuzz::smallest_config(family));
+    save(std::string(name), network, DType::f32);
+    save(std::string(name) + "-f16", network, DType::f16);
+    for (const WeightType type : {WeightType::int8, WeightType::int4}) {
+      save(std::string(name) + "-" + weight_type_name(type),
+           quantize(network, {type, none, pool}).network, DType::f32);
+    }
+  }
+}
+
+void make_checkpoint_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  Network network(fuzz::smallest_config(Family::decoder_only));
+  network.add_gradients();
+  for (const double decay : {0.0, 0.5}) {
+    Optimizer optimizer(network.parameters(), {.ema_decay = decay});
+    const std::string checkpoints = folder / "checkpoints";
+    Checkpoints writer(checkpoints);
+    writer.begin(network, 1, {});
+    writer.commit(network, optimizer, {.step = 1, .metric = 1.5, .settings = "{}"});
+    write_file(folder / (decay > 0 ? "averaged" : "plain"),
+               content_of(checkpoints + "/step-1/state.json") + '\0' +
+                   content_of(checkpoints + "/step-1/training.safetensors"));
+    std::filesystem::remove_all(checkpoints);
+  }
+}
+
+void make_token_store_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::vector<int32_t> ids{1, 2, 3, 4, 5};
+  const std::span all(ids);
+  TokenStoreWriter one(folder / "one", 7);
+  one.add(all, all.first(1));
+  one.add({}, {});
+  one.add(all.first(2), all.last(2));
+  one.finish(R"({"labels": []})");
+  TokenStoreWriter two(folder / "two", 7);  // blocks
+  for (int64_t i = 0; i <= TokenStore::kBlockExamples; ++i) two.add(all.first(i % 2 ? 0 : 1), {});
+  two.finish("");
+  TokenStoreWriter(folder / "none", 7).finish("");
+}
+
+void make_tokenizer_folder_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  using namespace std::string_literals;
+  for (const char* family :
+       {"T5", "Llama", "Gemma", "XLMRoberta", "Pegasus", "GPT2", "Qwen2", "Bert", "ByT5"}) {
+    for (const char kind : {'\0', '\2', '\3', '\6'}) {
+      const std::string name = std::string(family) + "-" + std::to_string(kind);
+      write_file(folder / name,
+                 kind + (R"({"tokenizer_class": ")"s + family + R"(Tokenizer", "extra_ids": 2,
+"offset": 5, "legacy": false, "add_prefix_space": true, "add_bos_token": true, "add_eos_token": true,
+"do_lower_case": false, "strip_accents": true, "unk_token": "<unk>", "eos_token": {"content": "</s>"},
+"added_tokens_decoder": {"12": {"content": "<x>", "lstrip": true, "rstrip": true, "special": true}}})") +
+                     "\0{\"pad_token\": \"<pad>\", \"additional_special_tokens\": [\"<y>\"]}"
+                     "\0{\"<z>\": 13}\0{\"model_type\": \"t5\"}"s);
+    }
+  }
+  write_file(folder / "json",
+             "\4{\"cls_token\": \"x\", \"mask_token\": {\"content\": \"[MASK]\"}}");
+  write_file(folder / "nameless",
+             "\0{\"tokenizer_class\": \"XLMRobertaTokenizer\", \"unk_token\": \"\", "
+             "\"bos_token\": \"\", \"eos_token\": \"\", \"pad_token\": \"\"}"s);
+  write_file(folder / "marian",
+             "\5{\"separate_vocabs\": true, \"target_vocab_file\": "
+             "\"vocab.json\", \"eos_token\": \"</s>\"}");
+}
+
+// The first two bytes choose the kind and the size, as tokenizer_training_fuzz.cc has them.
+void make_tokenizer_training_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string text =
+      "the cat sat on the mat\nthe dog, the cats and the mats\n\n caf\xc3\xa9 \xff 12\n";
+  for (const char kind : {'0', '1', '2', 'b', 'u'}) {
+    write_file(folder / std::string{kind}, std::string{kind, 20} + text);
+  }
+  write_file(folder / "large", "0\x7f" + text);
+  write_file(folder / "small", "1\x01" + text);
+}
+
+void make_marian_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string vocabulary = R"({"</s>": 0, "<unk>": 1, "b": 2, ">>fra<<": 3, "<pad>": 4})";
+  for (const bool separate : {false, true}) {
+    write_file(folder / (separate ? "separate" : "shared"),
+               vocabulary + '\0' + (separate ? vocabulary : "") + '\0' +
+                   (separate ? R"({"separate_vocabs": true, "source_lang": "en"})" : "") + '\0' +
+                   fuzz::spiece_model(1, /*rules=*/true));
+  }
+}
+
+void make_sentence_folder_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  using namespace std::string_literals;
+  write_file(folder / "all", R"([{"idx": 0, "name": "0", "path": "", "type":
+"sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+{"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])"s +
+                                 '\0' +
+                                 R"({"word_embedding_dimension": 4, "pooling_mode_cls_token": false,
+"pooling_mode_mean_tokens": true, "pooling_mode_lasttoken": false})" +
+                                 '\0' + R"({"max_seq_length": 256, "do_lower_case": false})");
+}
+
+void make_forward_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  using namespace std::string_literals;
+  write_file(folder / "both",
+             "\0{\"sources\": [[5, 6], [1]], \"decoder_inputs\": [[0, 7], [0]], \"labels\": "
+             "[[7, 1], [-100]]}"s);
+  write_file(folder / "decoder", "\1{\"sequences\": [[5, 6, 7], [1, 2]]}");
+  write_file(folder / "encoder",
+             "\2{\"sequences\": [[5, 6], [7]], \"token_type_ids\": [[0, 1], [1]], \"labels\": [[5, "
+             "-100], [1]], \"global_tokens\": [[0], []]}");
+  write_file(folder / "regression", "\3{\"sequences\": [[5], [6]], \"labels\": [0.5, -1]}");
+  write_file(folder / "tags", "\4{\"sequences\": [[5, 6]], \"labels\": [[0, 2]]}");
+}
+
+// A row as another run of the sweep has left it.
+void make_sweep_folder_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string settings = R"({"train.steps": "1", "model.preset": "nanogpt-cpu"})";
+  write_file(folder / "finished", '\0' + std::string(R"({"steps": 1, "seconds": 0.5, "tokens": 9,
+"loss": 2.5, "parameters": 100, "validation": {"loss": 2.5}, "peak_rss_bytes": 1000})"));
+  write_file(folder / "begun", settings);
+}
+
+void make_metric_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "lines",
+             "The cat's $3.50 &quot;x&quot;.\tA cat\tThe cat, 3\n"
+             "\xe7\x8c\xab\xe3\x80\x82 \xc3\xa9\t\xe7\x8c\xab \xff\n");
+  write_file(folder / "tags", "B-PER\nI-PER\nO\nS-LOC\nE-X\nU-Y\nL-Y\n\n");
+}
+
+void make_route_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const auto seed = [&](const char* name, const std::string& text) {
+    write_file(folder / name, text);
+  };
+  seed("translate", "/translate\nq=a&source=en&target=de&format=html&alternatives=2");
+  seed("translate-json", R"(/translate
+{"q": ["a", "b"], "source": "auto", "target": "de", "format": "text"})");
+  seed("completions", R"(/v1/completions
+{"model": "writer", "prompt": ["a", [1, 2]], "max_tokens": 2, "temperature": 0.5, "top_p": 0.9, "n": 2,
+"stop": ["x"], "logprobs": 2, "echo": true, "seed": 1, "stream": true})");
+  seed("embeddings", R"(/v1/embeddings
+{"model": "reader", "input": ["a", "b"], "encoding_format": "base64"})");
+  for (const char* task : {"fill", "classify", "tag", "embed", "score", "parse", "attend",
+                           "predict", "generate", "tokenize"}) {
+    seed(task, std::string("/v1/heed/") + task + R"(
+{"input": "a [MASK] b", "model": "reader", "text": "a", "texts": ["a"], "top": 2})");
+  }
+  for (const char* path :
+       {"healthz", "readyz", "metrics", "openapi.json", "v1/models", "v1/models/writer",
+        "v1/heed/models/reader", "languages", "v1/heed/runs"}) {
+    std::string name = path;
+    std::ranges::replace(name, '/', '-');
+    seed(name.c_str(), std::string("/") + path);
+  }
+}
+
 }  // namespace
 }  // namespace heed
 
@@ -293,21 +499,33 @@ int main(int argc, char** argv) {
   }
   try {
     const std::filesystem::path folder = argv[1];
+    heed::make_checkpoint_seeds(folder / "checkpoint");
     heed::make_config_seeds(folder / "config");
     heed::make_corpus_seeds(folder / "corpus");
+    heed::make_forward_seeds(folder / "forward");
     heed::make_generation_seeds(folder / "generation");
     heed::make_http_seeds(folder / "http");
+    heed::make_marian_seeds(folder / "marian");
+    heed::make_metric_seeds(folder / "metric");
     heed::make_recipe_seeds(folder / "recipe");
     heed::make_request_seeds(folder / "request");
+    heed::make_route_seeds(folder / "route");
     heed::make_run_log_seeds(folder / "run_log");
     heed::make_safetensors_seeds(folder / "safetensors");
+    heed::make_sentence_folder_seeds(folder / "sentence_folder");
+    heed::make_shards_seeds(folder / "shards");
     heed::make_spiece_seeds(folder / "spiece");
     heed::make_spiece_text_seeds(folder / "spiece_text");
+    heed::make_sweep_folder_seeds(folder / "sweep_folder");
+    heed::make_token_store_seeds(folder / "token_store");
     heed::make_tokenizer_files_seeds(folder / "tokenizer_files");
+    heed::make_tokenizer_folder_seeds(folder / "tokenizer_folder");
     heed::make_tokenizer_json_seeds(folder / "tokenizer_json");
     heed::make_tokenizer_text_seeds(folder / "tokenizer_text");
+    heed::make_tokenizer_training_seeds(folder / "tokenizer_training");
     heed::make_torch_file_seeds(folder / "torch_file");
     heed::make_tree_seeds(folder / "tree");
+    heed::make_weights_seeds(folder / "weights");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -1,5 +1,6 @@
-// Any bytes as the older tokenizer files: the first byte says which, the rest is vocab.txt, or
-// vocab.json and merges.txt with a NUL between.
+// Any bytes as the files of other tokenizers than make_json_tokenizer()'s: the first byte says
+// which, the rest is vocab.txt, vocab.json and merges.txt with a NUL between, or the tokenizer.json
+// of a char tokenizer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -14,8 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const heed::fuzz::ScratchFolder folder;
   folder.empty();
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 2 == 0) {
+  const unsigned kind = data[0] % 3;
+  if (kind == 0) {
     folder.write("vocab.txt", text);
+  } else if (kind == 2) {
+    folder.write("tokenizer_config.json", R"({"heed_type": "char"})");
+    folder.write("tokenizer.json", text);
   } else {
     const auto [vocabulary, merges] = heed::fuzz::split_at_nul(text);
     folder.write("vocab.json", vocabulary);
