@@ -59,6 +59,7 @@ HWY_INLINE void prefetch_ahead(const T* from) {
 
 // Calls each(l, columns) for every step, columns being kVectors vectors of floats.
 struct F32Columns {
+  static constexpr int64_t kBytes = 4;  // of a number
   static HWY_INLINE const float* at(const PanelPart& part) {
     return reinterpret_cast<const float*>(part.numbers) + part.from * part.width + part.col;
   }
@@ -75,6 +76,7 @@ struct F32Columns {
 };
 
 struct F16Columns {
+  static constexpr int64_t kBytes = 2;
   template <int kVectors, class Each>
   static HWY_INLINE void for_each(const PanelPart& part, const Each& each) {
     const auto* HWY_RESTRICT at =
@@ -233,6 +235,10 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
                        int64_t end, float* room) {
   const int64_t depth = std::min(kFloatDepth, p.w.k);
   const int64_t end_col = std::min(part.end, p.w.n - first);
+  // The next block lies behind this one, and comes into the cache while the tiles of this one are
+  // worked on, each of them asking for its share: the first to need it would wait for memory.
+  const int64_t step_bytes = part.width * Columns::kBytes;
+  const int64_t share_bytes = ceil_div(kTileSteps * step_bytes, ceil_div(end - begin, kTileRows));
   for (; part.col < end_col; part.col += panel_cols()) {
     const int64_t cols = std::min(panel_cols(), end_col - part.col);
     for (int64_t from = 0; from < p.w.k; from += depth) {
@@ -246,7 +252,9 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
                       .y = p.y + begin * p.y_row + first + part.col,
                       .y_row = p.y_row,
                       .cols = cols,
-                      .continues = from > 0},
+                      .continues = from > 0,
+                      .ahead = part.numbers + part.to * step_bytes,
+                      .ahead_bytes = ceil_div(share_bytes, kLineBytes) * kLineBytes},
                      end - begin);
     }
     finish(p, {.row = begin, .rows = end - begin, .col = first + part.col, .cols = cols});

@@ -37,6 +37,9 @@ inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 2;
 #endif
 
+inline constexpr int64_t kTileSteps = 4;  // of the panel in one turn of the loop
+inline constexpr int64_t kLineBytes = 64;
+
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
 HWY_INLINE int64_t panel_cols() { return kTileVectors * lanes(); }
 
@@ -51,6 +54,9 @@ struct Tile {
   int64_t y_row;
   int64_t cols;    // of y; the last vector may have less than all its lanes
   bool continues;  // the sums so far are in y
+  // What will be needed after this panel: so many bytes are asked for every kTileSteps steps.
+  const std::byte* ahead = nullptr;
+  int64_t ahead_bytes = 0;
 };
 
 // kRows rows, kVectors vectors; kPart: the last vector has only some of its lanes.
@@ -87,8 +93,13 @@ HWY_INLINE void multiply_tile(const Tile& t) {
       }
     }
   };
+  const std::byte* ahead = t.ahead;
   int64_t l = 0;
-  for (; l + 4 <= t.depth; l += 4, panel += 4 * step) {
+  static_assert(kTileSteps == 4);
+  for (; l + kTileSteps <= t.depth; l += kTileSteps, panel += kTileSteps * step) {
+    // To the second-level cache: the panel itself fills the first.
+    for (int64_t i = 0; i < t.ahead_bytes; i += kLineBytes) __builtin_prefetch(ahead + i, 0, 2);
+    ahead += t.ahead_bytes;
     add_step(l, 0);
     add_step(l, 1);
     add_step(l, 2);
@@ -112,6 +123,7 @@ HWY_NOINLINE void multiply_rows(Tile t, int64_t rows) {
   const auto advance = [&](int64_t by) {
     t.x += by * t.x_row;
     t.y += by * t.y_row;
+    if (t.ahead) t.ahead += t.depth / kTileSteps * t.ahead_bytes;
     return rows - by;
   };
   while (rows >= kTileRows) multiply_tile<kTileRows, kVectors, kPart>(t), rows = advance(kTileRows);
