@@ -36,6 +36,8 @@ inline constexpr int64_t kInt8MaxInputs = 128 << 10;
 
 // A row of x as integers: how words of four inputs are kept depends on the instruction set.
 inline constexpr int64_t kMaxWordsOfFour = 2;
+inline constexpr int64_t kAheadSteps = 4;
+inline constexpr int64_t kLineBytes = 64;
 // What the sums must be multiplied by, and what is too much in them.
 struct Int8Row {
   float scale;
@@ -192,6 +194,9 @@ struct Int8Tile {
   float* y;
   int64_t y_row;
   int64_t cols;  // that y has room for
+  // What will be needed after this panel: so many bytes are asked for every kAheadSteps steps.
+  const std::byte* ahead;
+  int64_t ahead_bytes;
 };
 
 template <int kRows, int kVectors>
@@ -205,10 +210,14 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
   const int32_t* HWY_RESTRICT x[kRows];
   for (int r = 0; r < kRows; ++r) x[r] = t.x + r * kXWords * t.steps;
   const int32_t* HWY_RESTRICT w = t.w;
+  [[maybe_unused]] const std::byte* ahead = t.ahead;
   for (int64_t l = 0; l < t.steps; ++l, w += t.width) {
     WeightWords words[kVectors];
     if constexpr (kRows <= kStreamingRows) {
       for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kIntegerWordsAhead + v * word_lanes());
+    } else if (l % kAheadSteps == 0) {
+      for (int64_t i = 0; i < t.ahead_bytes; i += kLineBytes) __builtin_prefetch(ahead + i, 0, 2);
+      ahead += t.ahead_bytes;
     }
     for (int v = 0; v < kVectors; ++v) words[v] = LoadWords(w + v * word_lanes());
     for (int r = 0; r < kRows; ++r) {
@@ -247,17 +256,27 @@ void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
     const int64_t first = part.col / kPanelCols * kPanelCols;
     const auto* w = reinterpret_cast<const int32_t*>(p.w.memory + layout.panel_offset(first));
     const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
+    // The next panel lies behind this one, and comes into the cache while the tiles of this one are
+    // worked on, each of them asking for its share: the first to need it would wait for memory.
+    const int64_t width = layout.width(first), tiles = ceil_div(part.rows, kInt8Rows);
+    const int64_t step_bytes = width * static_cast<int64_t>(sizeof(int32_t));
+    const int64_t ahead_bytes = ceil_div(kAheadSteps * step_bytes, tiles * kLineBytes) * kLineBytes;
+    const int64_t turns = ceil_div(layout.steps, kAheadSteps);
+    const auto* next_panel = reinterpret_cast<const std::byte*>(w + layout.steps * width);
     for_each_tile<kInt8Rows, kInt8Vectors>(
         part, [&](auto tile_rows, auto vectors, int64_t row, int64_t col) HWY_ATTR {
-          int8_tile<tile_rows, vectors>({.x = x + row * row_words,
-                                         .rows = rows + row,
-                                         .w = w + col - first,
-                                         .width = layout.width(first),
-                                         .steps = layout.steps,
-                                         .scales = scales + col,
-                                         .y = p.y + row * p.y_row + col,
-                                         .y_row = p.y_row,
-                                         .cols = p.w.n - col});
+          int8_tile<tile_rows, vectors>(
+              {.x = x + row * row_words,
+               .rows = rows + row,
+               .w = w + col - first,
+               .width = width,
+               .steps = layout.steps,
+               .scales = scales + col,
+               .y = p.y + row * p.y_row + col,
+               .y_row = p.y_row,
+               .cols = p.w.n - col,
+               .ahead = next_panel + (row - part.row) / kInt8Rows * turns * ahead_bytes,
+               .ahead_bytes = ahead_bytes});
         });
   });
 }
