@@ -1,6 +1,7 @@
 #include "data/piece_splits.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -20,13 +21,32 @@ bool is_one_character(std::string_view text) {
   return std::count_if(text.begin(), text.end(), begins_character) <= 1;
 }
 
+bool is_ascii_word(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  });
+}
+
+// Whether "##" is WordPiece's mark, which no text has, rather than text: it is gone where such a
+// piece follows another.
+bool marks_inside_words(const Tokenizer& tokenizer) {
+  for (int32_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
+    const std::string piece = tokenizer.piece(id);
+    if (!piece.starts_with(kInsideWord) || tokenizer.begins_word(id)) continue;
+    if (!is_ascii_word(std::string_view(piece).substr(kInsideWord.size()))) continue;
+    return !tokenizer.decode(std::array{id, id}).ends_with(piece);
+  }
+  return false;
+}
+
 }  // namespace
 
 PieceSplits::PieceSplits(const Tokenizer& tokenizer)
     : parts_(static_cast<size_t>(tokenizer.vocabulary_size())) {
+  const bool marks_inside = marks_inside_words(tokenizer);
   bool any = false;
   for (size_t id = 0; id < parts_.size(); ++id) {
-    parts_[id] = find_parts(tokenizer, static_cast<int32_t>(id));
+    parts_[id] = find_parts(tokenizer, static_cast<int32_t>(id), marks_inside);
     any = any || parts_[id].left >= 0;
   }
   if (any) return;
@@ -38,11 +58,12 @@ PieceSplits::PieceSplits(const Tokenizer& tokenizer)
 // Vocabularies are in the order of merges, or of frequency, so the parts were most likely those
 // whose rarer one comes first. Single characters, wherever they stand, were there before all
 // merges.
-PieceSplits::Parts PieceSplits::find_parts(const Tokenizer& tokenizer, int32_t id) const {
+PieceSplits::Parts PieceSplits::find_parts(const Tokenizer& tokenizer, int32_t id,
+                                           bool marks_inside) {
   Parts best;
   if (tokenizer.decode(std::span(&id, 1)).empty()) return best;  // special
   const std::string piece = tokenizer.piece(id);
-  const bool inside = piece.starts_with(kInsideWord) && !tokenizer.begins_word(id);
+  const bool inside = marks_inside && piece.starts_with(kInsideWord) && !tokenizer.begins_word(id);
   const auto rank = [](int32_t part, std::string_view text) {
     return is_one_character(text) ? -1 : part;
   };
@@ -54,7 +75,7 @@ PieceSplits::Parts PieceSplits::find_parts(const Tokenizer& tokenizer, int32_t i
     const auto left_id = tokenizer.find(left);
     if (!left_id) continue;
     auto right_id = tokenizer.find(right);
-    if (!right_id || tokenizer.begins_word(*right_id)) {
+    if (marks_inside && (!right_id || tokenizer.begins_word(*right_id))) {
       right_id = tokenizer.find(std::string(kInsideWord).append(right));
     }
     if (!right_id || tokenizer.begins_word(*right_id)) continue;

@@ -31,7 +31,7 @@ class PieceSplits {
   struct Parts {
     int32_t left = -1, right = -1;  // -1: cannot be taken apart
   };
-  Parts find_parts(const Tokenizer& tokenizer, int32_t id) const;
+  static Parts find_parts(const Tokenizer& tokenizer, int32_t id, bool marks_inside);
   template <class Take>
   void walk(int32_t id, double rate, Random& random, const Take& take) const;
 

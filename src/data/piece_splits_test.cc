@@ -1,15 +1,15 @@
 #include "data/piece_splits.h"
 
-#include <gmock/gmock.h>
-
 #include <string>
 
+#include "base/file_testing.h"
 #include "data/testing_tokenizer.h"
 #include "heed/error.h"
 
 namespace heed {
 namespace {
 
+using PieceSplitsFile = FolderTest;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -61,6 +61,25 @@ TEST(PieceSplits, LeavesSpecialTokensWhole) {
   std::vector<int32_t> ids;
   splits.append(std::vector<int32_t>{TestingTokenizer::kEnd}, 1, random, ids);
   EXPECT_THAT(ids, ElementsAre(TestingTokenizer::kEnd));
+}
+
+// Byte-level BPE of a text with headings: "##" is text there, and "xyz" was merged of "xy" and "z"
+// after "##yz" was there.
+TEST_F(PieceSplitsFile, KeepsTheTextWhereMarksAreText) {
+  write("tokenizer.json", R"({"model": {"type": "BPE",
+    "vocab": {"#": 0, "x": 1, "y": 2, "z": 3, "##": 4, "##y": 5, "##yz": 6, "xy": 7, "xyz": 8},
+    "merges": ["# #", "## y", "##y z", "x y", "xy z"]},
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+    "decoder": {"type": "ByteLevel"}})");
+  const TokenizerPtr tokenizer = load_tokenizer(folder_);
+  for (const char* text : {"xyz", "##yz", "##yxyz"}) {
+    const std::vector<int32_t> ids = tokenizer->encode_ids(text);
+    Random random({.seed = 1});
+    std::vector<int32_t> parts;
+    PieceSplits(*tokenizer).append(ids, 1, random, parts);
+    EXPECT_EQ(tokenizer->decode(parts), text);
+    EXPECT_GT(parts.size(), ids.size()) << text;
+  }
 }
 
 TEST(PieceSplits, RefusesTokenizersWithoutParts) {
