@@ -34,17 +34,17 @@ class PairItems final : public Items {
     const TokenStore& store = input_.store();
     if (!splits_) return store.first_size(item) + store.second_size(item);
     Random random = input_.noise(item, pass);
-    const int64_t source_rows = splits_->count(store.first(item), split_rate(), random);
-    return source_rows + splits_->count(store.second(item), split_rate(), random);
+    const int64_t source_rows = side(store.first(item), random).rows;
+    return source_rows + side(store.second(item), random).rows;
   }
   void append(int64_t item, uint64_t pass, TrainingBatch& batch) const override {
     const TokenStore& store = input_.store();
     if (splits_) {
       Random random = input_.noise(item, pass);
-      splits_->append(store.first(item), split_rate(), random, batch.input.tokens);
+      append_side(store.first(item), random, batch.input.tokens);
       batch.input.end_sequence();
       std::vector<int32_t> target;
-      splits_->append(store.second(item), split_rate(), random, target);
+      append_side(store.second(item), random, target);
       append_target(start_, target, batch);
     } else {
       append_ids(store.first(item), batch.input.tokens);
@@ -54,8 +54,59 @@ class PairItems final : public Items {
     input_.note_example(item, batch);
   }
 
+  bool varies() const override { return splits_.has_value(); }
+  int64_t most_rows(int64_t item) const override {
+    if (!splits_) return rows(item, 0);
+    return most_of(input_.store().first(item)) + most_of(input_.store().second(item));
+  }
+  void append_most(int64_t item, int64_t rows, TrainingBatch& batch) const override {
+    if (!splits_) return append(item, 0, batch);
+    const auto source = input_.store().first(item), target = input_.store().second(item);
+    const int64_t source_most = most_of(source), most = source_most + most_of(target);
+    rows = std::min(rows, most);
+    const int64_t source_rows = std::clamp<int64_t>(rows * source_most / most, 1, rows - 1);
+    std::vector<int32_t> ids;
+    splits_->append_most(source, ids);
+    append_ids(std::span(ids).first(static_cast<size_t>(source_rows)), batch.input.tokens);
+    batch.input.end_sequence();
+    ids.clear();
+    splits_->append_most(target, ids);
+    append_target(start_, std::span(ids).first(static_cast<size_t>(rows - source_rows)), batch);
+    input_.note_example(item, batch);
+  }
+
  private:
+  // One side of an item in a pass.
+  struct Side {
+    Random random;  // to take it apart with
+    int64_t rows;
+    bool is_split;
+  };
+
   double split_rate() const { return input_.objective().subword_dropout; }
+
+  // Taken apart, a side may be longer than the model reads, which the filter has not seen: then it
+  // stays whole. `random` goes on to the other side either way.
+  Side side(std::span<const int32_t> ids, Random& random) const {
+    Side side{.random = random, .rows = std::ssize(ids), .is_split = false};
+    const int64_t rows = splits_->count(ids, split_rate(), random);
+    side.is_split = rows <= input_.options.filters.max_tokens;
+    if (side.is_split) side.rows = rows;
+    return side;
+  }
+  void append_side(std::span<const int32_t> ids, Random& random, std::vector<int32_t>& to) const {
+    Side side = this->side(ids, random);
+    if (side.is_split) {
+      splits_->append(ids, split_rate(), side.random, to);
+    } else {
+      append_ids(ids, to);
+    }
+  }
+  // The most rows that side() finds.
+  int64_t most_of(std::span<const int32_t> ids) const {
+    return std::min(splits_->most(ids),
+                    std::max(input_.options.filters.max_tokens, std::ssize(ids)));
+  }
 
   ItemsInput input_;
   int32_t start_;

@@ -31,6 +31,16 @@ class Items {
   // The rows of an item in that pass, both sides; or the most it can have.
   virtual int64_t rows(int64_t item, uint64_t pass) const = 0;
   virtual void append(int64_t item, uint64_t pass, TrainingBatch& batch) const = 0;
+
+  // Whether an item's rows are others in another pass.
+  virtual bool varies() const { return false; }
+  // The most rows that an item has in any pass.
+  virtual int64_t most_rows(int64_t item) const { return rows(item, 0); }
+  // Appends something of the item's kind with so many rows; where items vary, at most as many as
+  // `rows` says (2 or more).
+  virtual void append_most(int64_t item, int64_t /*rows*/, TrainingBatch& batch) const {
+    append(item, 0, batch);
+  }
 };
 
 // Borrowed by the items for their lifetime.

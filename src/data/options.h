@@ -127,7 +127,8 @@ struct ObjectiveOptions {
   Objective kind = Objective::translation;
 
   // translation: how often a piece is taken apart into the two it was merged of, anew in each epoch
-  // (BPE-dropout; piece_splits.h). 0: texts as the tokenizer has them.
+  // (BPE-dropout; piece_splits.h). A side that would become longer than max_tokens stays as it is.
+  // 0: texts as the tokenizer has them.
   double subword_dropout = 0;
 
   // The longest sequence that is made of a document: causal_lm, masked_lm, denoising. For

@@ -42,17 +42,22 @@ bool marks_inside_words(const Tokenizer& tokenizer) {
 }  // namespace
 
 PieceSplits::PieceSplits(const Tokenizer& tokenizer)
-    : parts_(static_cast<size_t>(tokenizer.vocabulary_size())) {
+    : parts_(static_cast<size_t>(tokenizer.vocabulary_size())), most_(parts_.size()) {
   const bool marks_inside = marks_inside_words(tokenizer);
   bool any = false;
   for (size_t id = 0; id < parts_.size(); ++id) {
     parts_[id] = find_parts(tokenizer, static_cast<int32_t>(id), marks_inside);
     any = any || parts_[id].left >= 0;
   }
-  if (any) return;
-  throw Error(ErrorCode::invalid_argument,
-              "subword_dropout: no piece of this tokenizer consists of two others",
-              "it is for tokenizers of sub-words: bpe, unigram, byte-bpe or wordpiece");
+  if (!any) {
+    throw Error(ErrorCode::invalid_argument,
+                "subword_dropout: no piece of this tokenizer consists of two others",
+                "it is for tokenizers of sub-words: bpe, unigram, byte-bpe or wordpiece");
+  }
+  for (size_t id = 0; id < parts_.size(); ++id) {
+    walk(
+        static_cast<int32_t>(id), [] { return true; }, [&](int32_t) { ++most_[id]; });
+  }
 }
 
 // Vocabularies are in the order of merges, or of frequency, so the parts were most likely those
@@ -89,29 +94,45 @@ PieceSplits::Parts PieceSplits::find_parts(const Tokenizer& tokenizer, int32_t i
   return best;
 }
 
-template <class Take>
-void PieceSplits::walk(int32_t id, double rate, Random& random, const Take& take) const {
+// splits(): whether a piece that can be taken apart is.
+template <class Splits, class Take>
+void PieceSplits::walk(int32_t id, const Splits& splits, const Take& take) const {
   const Parts& parts = parts_[static_cast<size_t>(id)];
-  if (parts.left < 0 || random.uniform() >= rate) {
+  if (parts.left < 0 || !splits()) {
     take(id);
     return;
   }
-  walk(parts.left, rate, random, take);
-  walk(parts.right, rate, random, take);
+  walk(parts.left, splits, take);
+  walk(parts.right, splits, take);
 }
 
 void PieceSplits::append(std::span<const int32_t> ids, double rate, Random& random,
                          std::vector<int32_t>& to) const {
+  const auto splits = [&] { return random.uniform() < rate; };
   for (const int32_t id : ids) {
-    walk(id, rate, random, [&](int32_t part) { to.push_back(part); });
+    walk(id, splits, [&](int32_t part) { to.push_back(part); });
   }
 }
 
 int64_t PieceSplits::count(std::span<const int32_t> ids, double rate, Random& random) const {
+  const auto splits = [&] { return random.uniform() < rate; };
   int64_t count = 0;
   for (const int32_t id : ids) {
-    walk(id, rate, random, [&](int32_t) { ++count; });
+    walk(id, splits, [&](int32_t) { ++count; });
   }
+  return count;
+}
+
+void PieceSplits::append_most(std::span<const int32_t> ids, std::vector<int32_t>& to) const {
+  for (const int32_t id : ids) {
+    walk(
+        id, [] { return true; }, [&](int32_t part) { to.push_back(part); });
+  }
+}
+
+int64_t PieceSplits::most(std::span<const int32_t> ids) const {
+  int64_t count = 0;
+  for (const int32_t id : ids) count += most_[static_cast<size_t>(id)];
   return count;
 }
 

@@ -26,16 +26,20 @@ class PieceSplits {
               std::vector<int32_t>& to) const;
   // How many ids append() adds with the same random numbers.
   int64_t count(std::span<const int32_t> ids, double rate, Random& random) const;
+  // Appends `ids`, all that can be taken apart so, and these again: the most that append() adds.
+  void append_most(std::span<const int32_t> ids, std::vector<int32_t>& to) const;
+  int64_t most(std::span<const int32_t> ids) const;  // how many that are
 
  private:
   struct Parts {
     int32_t left = -1, right = -1;  // -1: cannot be taken apart
   };
   static Parts find_parts(const Tokenizer& tokenizer, int32_t id, bool marks_inside);
-  template <class Take>
-  void walk(int32_t id, double rate, Random& random, const Take& take) const;
+  template <class Splits, class Take>
+  void walk(int32_t id, const Splits& splits, const Take& take) const;
 
-  std::vector<Parts> parts_;  // [vocabulary]
+  std::vector<Parts> parts_;   // [vocabulary]
+  std::vector<int64_t> most_;  // [vocabulary]; how many pieces one can become
 };
 
 }  // namespace heed

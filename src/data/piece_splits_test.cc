@@ -27,6 +27,7 @@ std::vector<int32_t> split(const std::string& text, double rate, uint64_t seed =
   PieceSplits(words()).append(words().encode_ids(text), rate, random, ids);
   Random again({.seed = seed});
   EXPECT_EQ(PieceSplits(words()).count(words().encode_ids(text), rate, again), std::ssize(ids));
+  EXPECT_LE(std::ssize(ids), PieceSplits(words()).most(words().encode_ids(text)));
   return ids;
 }
 
@@ -40,6 +41,11 @@ TEST(PieceSplits, ChangesNothingAtRateZero) {
 TEST(PieceSplits, TakesApartWhatWasMergedFirst) {
   EXPECT_THAT(split("unhappy cat", 1), ElementsAre(id("u"), id("##n"), id("##hap"), id("##py"),
                                                    id("cat"), TestingTokenizer::kEnd));
+  const PieceSplits splits(words());
+  std::vector<int32_t> most;
+  splits.append_most(words().encode_ids("unhappy cat"), most);
+  EXPECT_EQ(most, split("unhappy cat", 1));
+  EXPECT_EQ(splits.most(words().encode_ids("unhappy cat")), 6);
 }
 
 TEST(PieceSplits, KeepsTheTextAndTheRate) {

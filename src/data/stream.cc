@@ -209,7 +209,7 @@ TrainingBatch BatchStream::largest_batch() {
   int64_t rows = 0;
   for (uint32_t c = 0; c < state.items.size(); ++c) {
     for (int64_t i = 0; i < state.items[c]->size(); ++i) {
-      const int64_t item_rows = state.items[c]->rows(i, 0);
+      const int64_t item_rows = state.items[c]->most_rows(i);
       longest.push({.corpus = c,
                     .rows = static_cast<uint32_t>(item_rows),
                     .item = static_cast<uint64_t>(i),
@@ -227,13 +227,18 @@ TrainingBatch BatchStream::largest_batch() {
   for (; !longest.empty(); longest.pop()) planned.push_back(longest.top());
   // From the longest on, while they fit.
   std::reverse(planned.begin(), planned.end());
-  size_t count = 1;
-  int64_t taken = planned[0].rows;
-  while (count < planned.size() && taken + planned[count].rows <= state.options.batch_tokens) {
-    taken += planned[count++].rows;
+  TrainingBatch batch;
+  int64_t left = state.options.batch_tokens;
+  for (const PlannedItem& item : planned) {
+    const Items& items = *state.items[item.corpus];
+    const bool fits = batch.sequences() == 0 || item.rows <= left;
+    if (!fits && (!items.varies() || left < 2)) break;
+    // Where lengths vary, some pass may have what fills the batch.
+    items.append_most(static_cast<int64_t>(item.item), fits ? item.rows : left, batch);
+    if (!fits) break;
+    left -= item.rows;
   }
-  planned.resize(count);
-  return state.make(planned);
+  return batch;
 }
 
 int64_t BatchStream::examples() const { return state_->planner->epoch_items(); }

@@ -53,7 +53,9 @@ class BatchStream {
   // cursor that this stream could not have given throws invalid_argument.
   TrainingBatch next(Cursor& cursor);
 
-  // The longest examples, as many as a batch takes: what memory has to suffice for.
+  // The longest examples, as many as a batch takes: what memory has to suffice for. Where lengths
+  // differ from epoch to epoch (subword_dropout), no batch of any epoch has more rows, in all or in
+  // its longest sequence.
   TrainingBatch largest_batch();
 
   int64_t examples() const;       // an epoch's sequences (pieces of documents, blocks)

@@ -91,6 +91,48 @@ TEST_F(StreamTest, TakesPiecesApartAnewInEachEpoch) {
   EXPECT_THROW(BatchStream(options, words), Error);
 }
 
+// Nothing may be longer than the model reads, or more than memory was planned for, in any epoch.
+TEST_F(StreamTest, PiecesTakenApartStayWithinTheLimits) {
+  const auto words = std::make_shared<TestingTokenizer>(
+      std::vector<std::string>{"a", "##b", "ab", "##cd", "##c", "##d", "abcd"});
+  std::string source, target;
+  for (int i = 0; i < 60; ++i) {
+    for (int n = 0; n <= i % 5; ++n) source += "abcd ";
+    for (int n = 0; n <= i % 3; ++n) target += n % 2 == 0 ? "ab " : "abcd ";
+    source += "\n", target += "\n";
+  }
+  StreamOptions options;
+  options.corpora = {{.files = {write("x.en", source), write("x.de", target)}}};
+  options.filters.max_tokens = 9;  // whole: 2 … 6 and 2 … 4; all apart: up to 21 and 9
+  options.objective.subword_dropout = 0.5;
+  const auto longest = [](const TrainingBatch& batch) {
+    int32_t most = 0;
+    for (const Rows* rows : {&batch.input, &batch.target}) {
+      for (size_t s = 1; s < rows->offsets.size(); ++s) {
+        most = std::max(most, rows->offsets[s] - rows->offsets[s - 1]);
+      }
+    }
+    return most;
+  };
+  // Batches by tokens, by sentences, and each example alone.
+  for (const auto& [tokens, sentences] : {std::pair{47, 0}, {1000, 3}, {1, 0}}) {
+    SCOPED_TRACE(tokens);
+    options.batch_tokens = tokens, options.batch_sentences = sentences;
+    BatchStream stream(options, words);
+    const TrainingBatch largest = stream.largest_batch();
+    EXPECT_LE(longest(largest), 9);
+    EXPECT_EQ(largest.labels.size(), largest.target.tokens.size());
+    int32_t most = 0;
+    for (Cursor cursor; cursor.epoch < 30;) {
+      const TrainingBatch batch = stream.next(cursor);
+      EXPECT_LE(batch.rows(), largest.rows());
+      EXPECT_LE(longest(batch), longest(largest));
+      most = std::max(most, longest(batch));
+    }
+    EXPECT_EQ(most, 9);
+  }
+}
+
 TEST_F(StreamTest, TeacherForcesTranslations) {
   StreamOptions options;
   options.corpora = {{.files = {write("x.en", "a b\nc\n"), write("x.de", "d\na a\n")}}};
