@@ -7,8 +7,9 @@
 // Every class takes many inputs at once: it sorts them by length, runs them in batches of a budget
 // of tokens, and gives the results in the order of the inputs. A result never depends on what else
 // is in the batch, or on the number of threads: the same bits alone and among a thousand. An object
-// may be used from several threads, whose calls take turns. `is_cancelled`, if given, is asked
-// before each batch: when it says so, the call throws cancelled.
+// may be used from several threads, whose calls take turns. `is_cancelled`, if given, is asked on
+// the calling thread, before each batch and now and then within one: when it says so, the call
+// throws cancelled.
 //
 // A text that is longer than the model reads is cut at its end, and its result says so. An input
 // that has no tokens at all (an empty text, of a model whose template adds nothing) has a result

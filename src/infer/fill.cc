@@ -133,7 +133,7 @@ std::vector<Filled> Filler::fill(const std::vector<TaskInput>& inputs, const Fil
       }
     }
     const Var hidden = runner_->hidden(ctx, batch);
-    runner_->each_logits(ctx, hidden, rows, [&](size_t i, std::span<float> logits) {
+    runner_->each_logits(ctx, hidden, rows, is_cancelled, [&](size_t i, std::span<float> logits) {
       kernels::softmax(logits.data(), logits.data(), std::ssize(logits));
       masks[i]->candidates = best_of(logits, options.top);
     });

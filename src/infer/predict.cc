@@ -13,14 +13,8 @@
 namespace heed {
 namespace {
 
-// A text is one batch however long it is, so whether to go on is asked within it too.
-constexpr size_t kRowsBetweenLooks = 64;
-
-void look(const std::function<bool()>& is_cancelled) {
-  if (is_cancelled && is_cancelled()) {
-    throw Error(ErrorCode::cancelled, "the request was cancelled");
-  }
-}
+// Places whose candidates are spelt before it is asked again whether to go on.
+constexpr size_t kPlacesBetweenLooks = 64;
 
 // log sum e^(logit / temperature)
 double log_sum_exp(std::span<const float> logits, double temperature) {
@@ -136,8 +130,7 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
       }
     }
     const Var hidden = runner_->hidden(ctx, batch);
-    runner_->each_logits(ctx, hidden, rows, [&](size_t i, std::span<float> logits) {
-      if (i % kRowsBetweenLooks == 0) look(is_cancelled);
+    runner_->each_logits(ctx, hidden, rows, is_cancelled, [&](size_t i, std::span<float> logits) {
       const auto [result, token] = places[i];
       result->next[options.everywhere ? token : 0] = likeliest(logits, options);
       if (!options.everywhere || token + 1 == result->ids.size()) return;
@@ -154,7 +147,7 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
   if (model.has_tokenizer()) {
     for (Predicted& result : results) {
       for (size_t i = 0; i < result.next.size(); ++i) {
-        if (i % kRowsBetweenLooks == 0) look(is_cancelled);
+        if (i % kPlacesBetweenLooks == 0) throw_if_cancelled(is_cancelled);
         spell(result.next[i], model.tokenizer());
       }
     }

@@ -1,6 +1,8 @@
 #include "heed/predict.h"
 
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "infer/task_testing.h"
 
@@ -112,6 +114,21 @@ TEST_F(PredictTest, EndsWhenItIsCancelled) {
       predictor.predict({{.text = "the cat sat"}}, {}, [&] { return left-- <= 0; });
     });
   }
+}
+
+// Of several threads: what asks may be a thing of the caller's thread alone, such as Python's.
+TEST_F(PredictTest, AsksWhetherToGoOnOnTheCallingThread) {
+  const Predictor predictor(make(decoder()), {.threads = 4});
+  const std::vector<TaskInput> inputs(20, {.ids = std::vector<int32_t>(24, 6)});
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> elsewhere = 0, glances = 0;
+  predictor.predict(inputs, {}, [&] {
+    ++glances;
+    if (std::this_thread::get_id() != caller) ++elsewhere;
+    return false;
+  });
+  EXPECT_EQ(elsewhere, 0);
+  EXPECT_GT(glances, 5);  // once for the batch, before each of its tiles, and to spell
 }
 
 }  // namespace

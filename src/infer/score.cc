@@ -144,17 +144,18 @@ std::vector<Scored> Scorer::score(const std::vector<TaskInput>& inputs, const Sc
         labels.push_back({w.labels[t], &results[w.input].token_scores[w.place + t]});
       }
     }
-    runner_->each_logits(
-        ctx, runner_->hidden(ctx, batch), rows, [&](size_t i, std::span<float> logits) {
-          const auto [label, score] = labels[i];
-          if (label < 0 || label >= std::ssize(logits)) {
-            throw Error(ErrorCode::invalid_argument, "token id " + std::to_string(label) +
-                                                         " is outside the model's vocabulary of " +
-                                                         std::to_string(logits.size()));
-          }
-          *score = logits[static_cast<size_t>(label)] -
-                   kernels::log_sum_exp(logits.data(), std::ssize(logits));
-        });
+    runner_->each_logits(ctx, runner_->hidden(ctx, batch), rows, is_cancelled,
+                         [&](size_t i, std::span<float> logits) {
+                           const auto [label, score] = labels[i];
+                           if (label < 0 || label >= std::ssize(logits)) {
+                             throw Error(ErrorCode::invalid_argument,
+                                         "token id " + std::to_string(label) +
+                                             " is outside the model's vocabulary of " +
+                                             std::to_string(logits.size()));
+                           }
+                           *score = logits[static_cast<size_t>(label)] -
+                                    kernels::log_sum_exp(logits.data(), std::ssize(logits));
+                         });
   });
   for (Scored& result : results) {
     for (const float score : result.token_scores) result.log_probability += score;

@@ -50,6 +50,12 @@ std::string verbs_of(const ModelConfig& config) {
 
 }  // namespace
 
+void throw_if_cancelled(const std::function<bool()>& is_cancelled) {
+  if (is_cancelled && is_cancelled()) {
+    throw Error(ErrorCode::cancelled, "the request was cancelled");
+  }
+}
+
 void need_head(const Model& model, std::span<const Head> heads, const std::string& task) {
   const ModelConfig& config = model.network().config();
   if (std::ranges::find(heads, config.head) != heads.end()) return;
@@ -180,9 +186,7 @@ void TaskRunner::run(std::span<const TaskSequence> sequences,
   const std::lock_guard one_at_a_time(running_);
   const auto budget = static_cast<size_t>(std::max<int64_t>(1, options_.batch_tokens));
   for (size_t next = 0; next < order.size();) {
-    if (is_cancelled && is_cancelled()) {
-      throw Error(ErrorCode::cancelled, "the request was cancelled");
-    }
+    throw_if_cancelled(is_cancelled);
     std::vector<size_t> members;
     size_t tokens = 0;
     while (next < order.size() &&
@@ -212,8 +216,10 @@ Var TaskRunner::hidden(Ctx& ctx, const TaskBatch& batch) const {
 }
 
 void TaskRunner::each_logits(Ctx& ctx, Var hidden, std::span<const int32_t> rows,
+                             const std::function<bool()>& is_cancelled,
                              const VisitLogits& visit) const {
   for (size_t begin = 0; begin < rows.size(); begin += kLogitRows) {
+    if (!ctx.measuring()) throw_if_cancelled(is_cancelled);
     const auto tile = rows.subspan(begin, std::min(kLogitRows, rows.size() - begin));
     const Arena::Mark mark = ctx.arena.mark();
     const Var logits = transformer().logits(ctx, take_rows(ctx, hidden, tile));

@@ -75,10 +75,11 @@ class TaskRunner {
   Var hidden(Ctx& ctx, const TaskBatch& batch) const;
 
   // visit(i, logits) for the rows of `hidden` that `rows` lists, in tiles, so that logits of all of
-  // them never exist at once. Called on several threads; not at all while measuring.
+  // them never exist at once. Called on several threads; not at all while measuring. A text is one
+  // batch however long it is, so `is_cancelled` is asked before each tile too.
   using VisitLogits = std::function<void(size_t i, std::span<float> logits)>;
   void each_logits(Ctx& ctx, Var hidden, std::span<const int32_t> rows,
-                   const VisitLogits& visit) const;
+                   const std::function<bool()>& is_cancelled, const VisitLogits& visit) const;
 
  private:
   TaskBatch make_batch(std::span<const TaskSequence> sequences, std::vector<size_t> members) const;
@@ -89,6 +90,9 @@ class TaskRunner {
   std::mutex running_;
   std::optional<Arena> arena_;
 };
+
+// Throws cancelled if there is an `is_cancelled` that says so.
+void throw_if_cancelled(const std::function<bool()>& is_cancelled);
 
 // Throws unsupported unless the model's head is one of these. `task` is "to fill masks" or alike.
 void need_head(const Model& model, std::span<const Head> heads, const std::string& task);
