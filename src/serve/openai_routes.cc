@@ -316,9 +316,7 @@ Json Completion::logprobs_json(const Choice& choice,
   for (const auto& [token, text, offset] : listed_tokens(model, completed)) {
     if (token < left_out) continue;
     constexpr size_t kTokensBetweenLooks = 64;
-    if (tokens.size() % kTokensBetweenLooks == 0 && is_cancelled()) {
-      throw Error(ErrorCode::cancelled, "the request was cancelled");
-    }
+    if (tokens.size() % kTokensBetweenLooks == 0) throw_if_cancelled(is_cancelled);
     const size_t place = token - left_out;  // in `predicted`
     tokens.push_back(text), offsets.push_back(offset);
     if (place == 0) {  // nothing comes before it
@@ -351,7 +349,7 @@ HttpReply whole_completion(Call& call, Completion& completion) {
   for (size_t r = 0; r < completion.requests(); ++r) {
     while (!completion.is_ready(r)) {
       completion.wait_a_little(r);
-      if (call.is_cancelled()) throw Error(ErrorCode::cancelled, "the request was cancelled");
+      throw_if_cancelled(call.cancelled());
     }
     for (Choice& choice : completion.take(r)) all.push_back(std::move(choice));
   }

@@ -91,6 +91,10 @@ bool Call::is_cancelled() const {
   return service.is_aborting() || Clock::now() > deadline || http.is_client_gone();
 }
 
+void throw_if_cancelled(const std::function<bool()>& is_cancelled) {
+  if (is_cancelled()) throw Error(ErrorCode::cancelled, "the request was cancelled");
+}
+
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -40,6 +40,9 @@ struct Call {
   }
 };
 
+// Throws cancelled if it says so, which the client is told as cancelled_error().
+void throw_if_cancelled(const std::function<bool()>& is_cancelled);
+
 struct Route {
   enum class Access { open, user, admin };
   // How an error is worded.

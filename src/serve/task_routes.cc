@@ -375,7 +375,7 @@ HttpReply tokenize(Call& call) {
                               .side = wish.side == "target" ? TextSide::target : TextSide::source};
   Json list = Json::array();
   for (const std::string& text : wish.input.values) {
-    if (call.is_cancelled()) throw Error(ErrorCode::cancelled, "the request was cancelled");
+    throw_if_cancelled(call.cancelled());
     const Encoding encoding = tokenizer.encode(text, options);
     Json pieces = Json::array(), offsets = Json::array();
     for (size_t i = 0; i < encoding.ids.size(); ++i) {
