@@ -43,6 +43,9 @@ struct AttentionToken {
 struct AttentionView : TaskResult {
   std::vector<AttentionToken> source{}, target{};
   std::vector<AttentionLayer> layers{};  // by kind, then by layer
+  // Whether what follows the last token of the target is the text's end: not where the target was
+  // cut, or where the model's own was still going on at its greatest length.
+  bool target_ends = true;
 
   const std::vector<AttentionToken>& queries(AttentionKind kind) const {
     return kind == AttentionKind::encoder ? source : target;

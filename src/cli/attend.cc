@@ -93,7 +93,7 @@ std::vector<std::string> row_names(const AttentionView& view, const AttentionLay
   for (const AttentionToken& token : view.queries(layer.kind)) names.push_back(token.text);
   if (layer.kind != AttentionKind::cross) return names;
   std::rotate(names.begin(), names.begin() + 1, names.end());
-  names.back() = "(end)";
+  names.back() = view.target_ends ? "(end)" : "…";
   return names;
 }
 

@@ -6,6 +6,7 @@
 
 #include "heed/engine.h"
 #include "heed/error.h"
+#include "infer/request_plan.h"
 #include "infer/task_runner.h"
 
 namespace heed {
@@ -29,12 +30,6 @@ std::vector<AttentionToken> tokens_of(const Model& model, const std::vector<int3
         {id, model.has_tokenizer() ? readable(model.tokenizer(), id, side) : std::to_string(id)});
   }
   return tokens;
-}
-
-void look(const AttendLimits& limits) {
-  if (limits.is_cancelled && limits.is_cancelled()) {
-    throw Error(ErrorCode::cancelled, "the request was cancelled");
-  }
 }
 
 // How many maps of each kind there are, one for each layer and head: what decides how many tokens
@@ -68,34 +63,44 @@ struct MapCounts {
   }
 };
 
-// What the model itself writes.
-std::vector<int32_t> written_ids(const Model& model, const TaskInput& input, int threads,
-                                 const AttendLimits& limits) {
+// What the decoder reads, and whether the text's end comes next.
+struct Target {
+  std::vector<int32_t> ids;
+  bool ends = true;
+};
+
+// What the model itself writes: as much as it likes, but no more than `most` tokens, of which a
+// decoder that has a start reads all but the last.
+Target written(const Model& model, const std::vector<int32_t>& source, int64_t most,
+               const TaskOptions& options, const AttendLimits& limits) {
   constexpr std::chrono::milliseconds kGlance{20};
-  Request request{.text = input.text, .may_truncate = true};
-  if (!input.ids.empty()) request.ids = input.ids;
-  Engine engine(model, {.threads = threads});
+  Request request{.ids = source, .may_truncate = true};
+  const SearchPlan own = plan_request(model, request).search;
+  if (own.max_new_tokens > most) {
+    SearchOptions search = model.search_options();
+    search.max_new_tokens = most;
+    search.min_new_tokens = std::min(own.min_new_tokens, most), search.min_length = 0;
+    search.forced_last_id = -1;  // it would end what goes on
+    request.search = std::move(search);
+  }
+  Engine engine(model, {.threads = options.threads});
   const Handle handle = engine.submit(std::move(request));
-  while (!handle.wait_for(kGlance)) look(limits);  // the engine's end cancels what it has
-  return handle.get().best().ids;
+  // The engine's end cancels what it has.
+  while (!handle.wait_for(kGlance)) throw_if_cancelled(limits.is_cancelled);
+  const Result result = handle.get();
+  return {.ids = result.best().ids, .ends = result.best().finish != FinishReason::length};
 }
 
-// What the decoder reads: its start, and the target without its end.
-std::vector<int32_t> decoder_ids(const Model& model, const TaskInput& input, int threads,
-                                 const AttendLimits& limits) {
+// The text that came with the source.
+Target given(const Model& model, const TaskInput& input) {
   const ModelConfig& config = model.network().config();
-  std::vector<int32_t> ids;
-  if (!input.second && input.second_ids.empty()) {
-    ids = written_ids(model, input, threads, limits);
-  } else {
-    if (config.decoder_start_id >= 0) ids.push_back(config.decoder_start_id);
-    const std::vector<int32_t> target =
-        input.second ? model.tokenizer().encode_ids(*input.second, {.side = TextSide::target})
-                     : input.second_ids;
-    ids.insert(ids.end(), target.begin(), target.end());
-  }
-  if (ids.size() > 1 && ids.back() == config.eos_id) ids.pop_back();
-  return ids;
+  Target target;
+  if (config.decoder_start_id >= 0) target.ids.push_back(config.decoder_start_id);
+  const std::vector<int32_t> ids =
+      input.second ? model.tokenizer().encode_ids(*input.second, {.side = TextSide::target})
+                   : input.second_ids;
+  target.ids.insert(target.ids.end(), ids.begin(), ids.end());
+  return target;
 }
 
 void keep(const AttentionMaps& maps, const AttentionView& view,
@@ -139,7 +144,7 @@ AttentionView attend(const Model& model, const TaskInput& input, const TaskOptio
   if (weights > 0) most = std::min(most, maps.source_tokens(weights));
   TaskInput source = input;
   if (two) source.second.reset();
-  look(limits);
+  throw_if_cancelled(limits.is_cancelled);
   const ReadInput read = runner.read(source, most);
   TaskSequence sequence = runner.sequence(read.encoding);
   AttentionView view;
@@ -153,11 +158,15 @@ AttentionView attend(const Model& model, const TaskInput& input, const TaskOptio
     if (weights > 0) {
       most = std::min(most, maps.target_tokens(weights, std::ssize(sequence.ids)));
     }
-    sequence.target = decoder_ids(model, input, options.threads, limits);
-    if (std::ssize(sequence.target) > most) {
-      sequence.target.resize(static_cast<size_t>(most));
-      view.truncated = true;
+    const bool has_target = input.second || !input.second_ids.empty();
+    Target target =
+        has_target ? given(model, input) : written(model, sequence.ids, most, options, limits);
+    if (target.ids.size() > 1 && target.ids.back() == runner.config().eos_id) target.ids.pop_back();
+    if (std::ssize(target.ids) > most) {
+      target.ids.resize(static_cast<size_t>(most));
+      target.ends = false, view.truncated = true;
     }
+    sequence.target = std::move(target.ids), view.target_ends = target.ends;
     view.source = tokens_of(model, sequence.ids, TextSide::source);
     view.target = tokens_of(model, sequence.target, TextSide::target);
   } else {

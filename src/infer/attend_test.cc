@@ -34,6 +34,12 @@ class AttendTest : public TaskTest {
     config.decoder_start_id = 0, config.eos_id = 3;
     return config;
   }
+  // The same without a table of positions that would end a text.
+  static ModelConfig unlimited() {
+    ModelConfig config = two_sided();
+    config.position = Position::rope;
+    return config;
+  }
 };
 
 std::vector<std::string> texts_of(const std::vector<AttentionToken>& tokens) {
@@ -91,6 +97,45 @@ TEST_F(AttendTest, TranslatesWhatHasNoTarget) {
   expect_distributions(view);
 }
 
+std::vector<int32_t> ids_of(const std::vector<AttentionToken>& tokens) {
+  std::vector<int32_t> ids;
+  for (const AttentionToken& token : tokens) ids.push_back(token.id);
+  return ids;
+}
+
+// Its maps would be of a translation of something else.
+TEST_F(AttendTest, TranslatesOnlyWhatItShowsOfTheSource) {
+  const Model model = make(two_sided());
+  const TaskInput whole{.text = "the cat sat on the mat in new york . she is fast"};
+  const TaskOptions options{.threads = 1, .max_tokens = 6};
+  const AttentionView view = attend(model, whole, options);
+  ASSERT_EQ(view.source.size(), size_t{6});
+  EXPECT_EQ(ids_of(view.target),
+            ids_of(attend(model, {.ids = ids_of(view.source)}, options).target));
+}
+
+// Anything longer would take the model long, and what it likes here does not even fit in memory.
+TEST_F(AttendTest, WritesNoMoreThanItShows) {
+  write("generation_config.json",
+        R"({"max_new_tokens": 1000000000, "min_new_tokens": 1000000000, "eos_token_id": 3})");
+  const AttentionView view =
+      attend(make(unlimited()), {.text = "the cat"}, {.threads = 1, .max_tokens = 5});
+  EXPECT_EQ(view.target.size(), size_t{5});
+  EXPECT_TRUE(view.truncated);
+  EXPECT_FALSE(view.target_ends);
+}
+
+TEST_F(AttendTest, KnowsWhetherTheTargetEnds) {
+  const Model model = make(two_sided());
+  const TaskInput pair{.text = "the cat", .second = "a dog ."};
+  EXPECT_TRUE(attend(model, pair, {.threads = 1}).target_ends);
+  EXPECT_FALSE(attend(model, pair, {.threads = 1, .max_tokens = 4}).target_ends);
+  const TaskInput longer{.text = "the cat sat on the mat", .second = "a"};
+  const AttentionView cut = attend(model, longer, {.threads = 1, .max_tokens = 4});
+  EXPECT_TRUE(cut.truncated);  // but only the source was
+  EXPECT_TRUE(cut.target_ends);
+}
+
 TEST_F(AttendTest, SaysWhatWasCut) {
   const AttentionView view = attend(make(tiny(Head::none)), {.text = "the cat sat on the mat"},
                                     {.threads = 1, .max_tokens = 4});
@@ -129,12 +174,19 @@ TEST_F(AttendTest, CutsToTheWeightsThatFit) {
 TEST_F(AttendTest, EndsWhenItIsCancelled) {
   const auto expect_cancelled = [&](const Model& model, const TaskInput& input, int glances) {
     const auto is_cancelled = [&] { return glances-- <= 0; };
-    expect_error(ErrorCode::cancelled, "cancelled",
-                 [&] { attend(model, input, {.threads = 1}, {.is_cancelled = is_cancelled}); });
+    expect_error(ErrorCode::cancelled, "cancelled", [&] {
+      attend(model, input, {.threads = 1, .max_tokens = 2000}, {.is_cancelled = is_cancelled});
+    });
   };
   const Model encoder = make(tiny(Head::none));
   expect_cancelled(encoder, {.text = "the cat"}, 0);
   expect_cancelled(encoder, {.text = "the cat"}, 1);  // just before it runs
+
+  // While the model writes, which takes it a few glances: without them the second would be the
+  // last.
+  write("generation_config.json",
+        R"({"max_new_tokens": 2000, "min_new_tokens": 2000, "eos_token_id": 3})");
+  expect_cancelled(make(unlimited()), {.text = "the cat"}, 2);
 }
 
 }  // namespace
