@@ -144,7 +144,7 @@ class Engine {
  public:
   // Throws unsupported for a model that does not generate.
   explicit Engine(Model model, const EngineOptions& options = {});
-  // Cancels what is under way.
+  // Cancels what is under way. A callback that then submits more gets the error cancelled.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

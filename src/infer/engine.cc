@@ -110,7 +110,6 @@ void Handle::cancel() const { state_->cancelled = true; }
 class Engine::Impl {
  public:
   Impl(Model model, const EngineOptions& options);
-  ~Impl();
 
   class Job;
   // A request that has been looked at, and can run.
@@ -120,6 +119,8 @@ class Engine::Impl {
   };
   Accepted accept(const Request& request, Callbacks callbacks);
   void start(std::span<Accepted> requests);
+  // Ends everything; what is submitted from then on throws cancelled.
+  void stop();
   const Model& model() const { return model_; }
   EngineStatistics statistics() const;
 
@@ -140,12 +141,15 @@ class Engine::Impl::Worker {
 
   ~Worker() {
     stop();
-    thread_.join();
+    join();
   }
 
   // From any thread.
-  void add(std::vector<std::unique_ptr<Task>> tasks);
+  void add(std::vector<std::unique_ptr<Task>> tasks);  // throws cancelled after stop()
   void stop();
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
   void add_to(EngineStatistics& all) const;
 
   // On its own thread; and what depends on nothing that a tick changes.
@@ -175,9 +179,11 @@ Engine::Impl::Impl(Model model, const EngineOptions& options)
   }
 }
 
-// All are told before one is waited for.
-Engine::Impl::~Impl() {
+// All are told before one is waited for, and none goes before all have ended: what they call at
+// their end may ask for more, of any of them.
+void Engine::Impl::stop() {
   for (const std::unique_ptr<Worker>& worker : workers_) worker->stop();
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->join();
 }
 
 EngineStatistics Engine::Impl::statistics() const {
@@ -355,6 +361,7 @@ void Engine::Impl::start(std::span<Accepted> requests) {
 void Engine::Impl::Worker::add(std::vector<std::unique_ptr<Task>> tasks) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) throw Error(ErrorCode::cancelled, "the engine is being shut down");
     for (std::unique_ptr<Task>& task : tasks) inbox_.push_back(std::move(task));
   }
   wake_.notify_one();
@@ -416,7 +423,7 @@ void Engine::Impl::Worker::loop() {
 
 Engine::Engine(Model model, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {}
-Engine::~Engine() = default;
+Engine::~Engine() { impl_->stop(); }
 
 Handle Engine::submit(Request request, Callbacks callbacks) {
   Impl::Accepted accepted = impl_->accept(request, std::move(callbacks));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <thread>
 
 #include "heed/error.h"
@@ -286,6 +287,31 @@ TEST_P(EngineFamilyTest, DestructionAnswersEverything) {
     for (int i = 0; i < 50; ++i) handles.push_back(engine.submit({.ids = Ids{5, 6, 7}}));
   }
   for (const Handle& handle : handles) EXPECT_TRUE(handle.is_ready());
+}
+
+// Chains, each answer of which asks for more; when the engine goes, of a worker that may have gone.
+TEST_P(EngineFamilyTest, DestructionRefusesWhatCallbacksSubmit) {
+  for (const int workers : {1, 3}) {
+    std::mutex mutex;
+    std::vector<Handle> late;
+    int refused = 0;
+    std::function<void()> submit_more;
+    {
+      Engine engine(model_, {.threads = 1, .workers = workers, .kv_memory_bytes = 6 << 20});
+      submit_more = [&] {
+        const std::lock_guard lock(mutex);
+        try {
+          late.push_back(engine.submit({.ids = Ids{5}}, {.done = submit_more}));
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::cancelled);
+          ++refused;
+        }
+      };
+      for (int i = 0; i < 9; ++i) submit_more();
+    }
+    EXPECT_EQ(refused, 9);  // the last of each chain
+    for (const Handle& handle : late) EXPECT_TRUE(handle.is_ready());
+  }
 }
 
 TEST_P(EngineFamilyTest, RefusesWhatMakesNoSense) {
