@@ -3,8 +3,10 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "cli/output.h"
@@ -80,6 +82,16 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     if (error.code() == ErrorCode::internal) return report_bug(error.what());
     return report_user_error(error, command_of(argc, argv));
+  } catch (const std::bad_alloc&) {
+    return report_user_error(Error(ErrorCode::out_of_memory, "there is not enough memory"),
+                             command_of(argc, argv));
+  } catch (const std::system_error& error) {
+    // std::thread's, where the system allows no more of them.
+    if (error.code() != std::errc::resource_unavailable_try_again) return report_bug(error.what());
+    return report_user_error(
+        Error(ErrorCode::out_of_memory, std::string("cannot start a thread: ") + error.what(),
+              "use fewer threads, or end other programs"),
+        command_of(argc, argv));
   } catch (const std::exception& error) {
     return report_bug(error.what());
   } catch (...) {

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 #include "base/check.h"
@@ -174,8 +176,30 @@ class Engine::Impl::Worker {
 
 Engine::Impl::Impl(Model model, const EngineOptions& options)
     : model_(checked(model)), options_(checked(options)) {
-  for (int i = 0; i < options_.workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(model_.network(), share_of(options_)));
+  const EngineOptions share = share_of(options_);
+  const bool is_alone = options_.workers == 1;
+  const auto give_up = [&](const std::string& why) {
+    const auto started = std::to_string(workers_.size());
+    workers_.clear();  // they end, and what they took helps to say so
+    const std::string threads =
+        std::to_string(share.threads) + (share.threads == 1 ? " thread" : " threads");
+    throw Error(ErrorCode::out_of_memory,
+                is_alone ? "cannot start an engine of " + threads + ": " + why
+                         : "cannot start " + std::to_string(options_.workers) + " workers of " +
+                               threads + " each, only " + started + ": " + why,
+                is_alone ? "use fewer threads" : "use fewer workers, or fewer threads for each");
+  };
+  try {
+    for (int i = 0; i < options_.workers; ++i) {
+      workers_.push_back(std::make_unique<Worker>(model_.network(), share));
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory || is_alone) throw;
+    give_up(error.what());
+  } catch (const std::system_error& error) {  // of std::thread
+    give_up(error.what());
+  } catch (const std::bad_alloc&) {
+    give_up("there is no more memory");
   }
 }
 
@@ -334,8 +358,9 @@ Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks ca
                 "the request needs " + std::to_string(needed) + " blocks of keys and values, and " +
                     (workers_.size() > 1 ? "each worker has " : "the engine has ") +
                     std::to_string(any.kv_blocks()),
-                "give the engine more memory for keys and values, or ask for fewer new tokens or "
-                "beams");
+                std::string("give the engine more memory for keys and values, or ask for fewer new "
+                            "tokens or beams") +
+                    (workers_.size() > 1 ? ", or use fewer workers" : ""));
   }
   auto state = std::make_shared<Handle::State>();
   auto job = std::make_unique<Job>(*this, std::move(plan), std::move(callbacks), state);

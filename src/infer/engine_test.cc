@@ -2,12 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
+#include "base/sanitized.h"
 #include "heed/error.h"
 #include "infer/engine_testing.h"
 
@@ -423,6 +427,46 @@ TEST(Engine, WorkersAreAtLeastOne) {
     EXPECT_EQ(code_of([&] { Engine engine(model, {.workers = workers}); }),
               ErrorCode::invalid_argument);
   }
+}
+
+// Each has a share of the memory alone, and a request that is too much for it.
+TEST(Engine, TooLargeARequestForItsWorkerIsToldWhy) {
+  for (const int workers : {1, 3}) {
+    Engine engine(tiny_model(Family::decoder_only),
+                  {.threads = 1, .workers = workers, .kv_memory_bytes = 4 << 20});
+    try {
+      engine.submit({.ids = Ids{5}, .search = beam_of(512, 20)});
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+      EXPECT_EQ(error.hint().find("fewer workers") != std::string::npos, workers > 1);
+    }
+  }
+}
+
+// Where the system has room for some of them only: an error that says so, and none is left behind.
+TEST(Engine, TooManyWorkersAreTooMuchAndNoBug) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs more memory than there is here";
+  const Model model = tiny_model(Family::decoder_only);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit little = before;
+  little.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + (400 << 20);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  std::string message, hint;
+  try {
+    const Engine engine(model, {.threads = 1, .workers = 1000});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+    message = error.what(), hint = error.hint();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_THAT(message, testing::HasSubstr("cannot start 1000 worker"));
+  EXPECT_THAT(hint, testing::HasSubstr("fewer workers"));
+  // And there is room again.
+  EXPECT_EQ(Engine(model, {.threads = 1, .workers = 2}).run_ids({{5}}, {}).size(), size_t{1});
 }
 
 TEST(Engine, AlignmentsNameSpansOfBothTexts) {
