@@ -60,11 +60,15 @@ ModelInfo model_info(const std::string& folder);
 ModelInfo model_info(const Network& network);
 ModelInfo preset_info(const std::string& name);
 
+// Throws invalid_argument if `to` is the folder of `from` itself, where writing would lose it.
+void check_another_folder(const std::string& from, const std::string& to);
+
 struct ConvertOptions {
   std::string type = "f32";  // f32, f16 or bf16
 };
 // Writes the model of `from` to the folder `to`, which must be another; the tokenizer's files and
-// generation_config.json are copied. A quantized model becomes the floats that it stands for.
+// generation_config.json are copied, and those that `to` has of another model go. A quantized model
+// becomes the floats that it stands for.
 void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options);
 
 // Weights of fewer bytes, for faster inference in less memory (docs/quantization.md).

@@ -26,7 +26,6 @@ void run_convert(const ConvertFlags& flags, Output& out) {
   }
   check_out_folder(flags.model, flags.out, flags.force);
   convert_model(flags.model, flags.out, flags.options);
-  remove_stale_files(flags.model, flags.out);
   if (flags.json) {
     const nlohmann::ordered_json document = {{"out", flags.out}, {"type", flags.options.type}};
     out.write(document.dump(2) + "\n");

@@ -10,8 +10,4 @@ namespace heed::cli {
 // unless it is `replaceable`. What this does not say the writing itself will.
 void check_out_folder(const std::string& model, const std::string& out, bool replaceable);
 
-// A tokenizer's file of the model that was there before is not this model's. (Weights that were
-// replaced are gone already.)
-void remove_stale_files(const std::string& model, const std::string& out);
-
 }  // namespace heed::cli

@@ -288,7 +288,6 @@ void run_quantize(const QuantizeFlags& flags, Output& out) {
   QuantizeOptions options = flags.options;
   options.threads = flags.threads;
   const QuantizeReport report = quantize_model(flags.model, flags.out, options);
-  remove_stale_files(flags.model, flags.out);
   std::optional<Comparison> eval;
   if (evaluation) {
     const auto quality = [&](const std::string& folder) {

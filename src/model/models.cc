@@ -138,14 +138,6 @@ constexpr const char* kCompanions[] = {
     "chat_template.jinja", "generation_config.json",
 };
 
-// In place, f16 would replace the only f32 there is.
-void check_another_folder(const std::string& from, const std::string& to) {
-  std::error_code none;
-  if (!std::filesystem::equivalent(from, to, none)) return;
-  throw Error(ErrorCode::invalid_argument, to + ": the model's own folder",
-              "write to another folder, so that nothing is lost");
-}
-
 int64_t tensor_bytes(const std::string& folder) {
   int64_t bytes = 0;
   const TensorFile file = TensorFile::open(folder);
@@ -155,12 +147,17 @@ int64_t tensor_bytes(const std::string& folder) {
   return bytes;
 }
 
+// Afterwards `to` has those of `from`, and none of a model that was there before. (Its weights were
+// replaced already.)
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to) {
   for (const char* name : kCompanions) {
-    std::error_code failure;
-    if (!std::filesystem::is_regular_file(from / name, failure)) continue;
-    std::filesystem::copy_file(from / name, to / name,
-                               std::filesystem::copy_options::overwrite_existing, failure);
+    std::error_code none, failure;
+    if (std::filesystem::is_regular_file(from / name, none)) {
+      std::filesystem::copy_file(from / name, to / name,
+                                 std::filesystem::copy_options::overwrite_existing, failure);
+    } else {
+      std::filesystem::remove(to / name, failure);
+    }
     if (failure) {
       throw Error(ErrorCode::invalid_argument,
                   (to / name).string() + ": cannot be written: " + failure.message(),
@@ -170,6 +167,14 @@ void copy_companions(const std::filesystem::path& from, const std::filesystem::p
 }
 
 }  // namespace
+
+// In place, f16 would replace the only f32 there is.
+void check_another_folder(const std::string& from, const std::string& to) {
+  std::error_code none;
+  if (!std::filesystem::equivalent(from, to, none)) return;
+  throw Error(ErrorCode::invalid_argument, to + ": the model's own folder",
+              "write to another folder, so that nothing is lost");
+}
 
 void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options) {
   NetworkSaveOptions save;
