@@ -147,9 +147,8 @@ void add_switch(CLI::App& command, const std::string& flag, bool& value, const s
   command.add_flag(flag, value, help)->disable_flag_override();
 }
 
-void add_common_flags(CLI::App& command, CommonFlags& flags) {
-  add_number(command, "--threads", flags.threads, {.min = 0, .max = kMaxThreads},
-             "threads to use; 0 means every CPU");
+void add_common_flags(CLI::App& command, CommonFlags& flags, const std::string& threads_help) {
+  add_number(command, "--threads", flags.threads, {.min = 0, .max = kMaxThreads}, threads_help);
   add_number(command, "--seed", flags.seed, {}, "where random numbers start");
   add_switch(command, "--json", flags.json, "print the results as one JSON document");
 }

@@ -56,7 +56,8 @@ struct CommonFlags {
   uint64_t seed = 0;
   bool json = false;
 };
-void add_common_flags(CLI::App& command, CommonFlags& flags);
+void add_common_flags(CLI::App& command, CommonFlags& flags,
+                      const std::string& threads_help = "threads to use; 0 means every CPU");
 
 // "--threads N: threads to use …": what a hint says about one flag.
 std::string describe(const CLI::Option& option);

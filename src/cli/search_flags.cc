@@ -85,8 +85,10 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   add_number(command, "--kv-memory", flags.kv_memory_mb, {.min = 0.001, .max = 1e9},
              "megabytes for keys and values (default 1024)");
   add_number(command, "--workers", flags.workers, {.min = 1, .max = 1024},
-             "batches that run at the same time, each on --threads threads (0: its share)");
-  add_common_flags(command, flags);
+             "batches that run at the same time, each on --threads threads");
+  add_common_flags(
+      command, flags,
+      "threads of each worker; 0 means an equal share of all CPUs (of one: every CPU)");
 }
 
 SearchOptions search_options(const SearchFlags& flags, const Model& model,
