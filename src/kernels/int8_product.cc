@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "kernels/amx.h"
 #include "kernels/packed_product.h"
 #include "kernels/parts.h"
 
@@ -199,9 +200,24 @@ struct Int8Tile {
   int64_t ahead_bytes;
 };
 
+// Sums of a vector of columns become floats.
+struct Int8Columns {
+  hn::Vec<Int8F32> scales;
+  int64_t left;  // that y has room for
+};
+HWY_INLINE void store_sums(Sums sums, const Int8Row& row, const Int8Columns& columns, float* y) {
+  const Int8F32 d;
+  const auto whole = hn::ConvertTo(d, hn::Sub(sums, hn::Set(Words(), row.excess)));
+  const auto values = hn::Mul(hn::Mul(whole, hn::Set(d, row.scale)), columns.scales);
+  if (columns.left >= word_lanes()) {
+    hn::StoreU(values, d, y);
+  } else {
+    StoreFirst(values, d, static_cast<size_t>(columns.left), y);
+  }
+}
+
 template <int kRows, int kVectors>
 HWY_NOINLINE void int8_tile(const Int8Tile& t) {
-  const Int8F32 d;
   const Words di;
   Sums sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
@@ -229,18 +245,61 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
   for (int v = 0; v < kVectors; ++v) {
     const int64_t col = v * word_lanes(), left = t.cols - col;
     if (left <= 0) break;
-    const auto scales = hn::LoadU(d, t.scales + col);
+    const Int8Columns columns{hn::LoadU(Int8F32(), t.scales + col), left};
     for (int r = 0; r < kRows; ++r) {
-      const auto whole = hn::ConvertTo(d, hn::Sub(sums[r][v], hn::Set(di, t.rows[r].excess)));
-      const auto y = hn::Mul(hn::Mul(whole, hn::Set(d, t.rows[r].scale)), scales);
-      if (left >= word_lanes()) {
-        hn::StoreU(y, d, t.y + r * t.y_row + col);
-      } else {
-        StoreFirst(y, d, static_cast<size_t>(left), t.y + r * t.y_row + col);
-      }
+      store_sums(sums[r][v], t.rows[r], columns, t.y + r * t.y_row + col);
     }
   }
 }
+
+#if HWY_TARGET == HWY_AVX3_DL
+
+// Rows by the tile registers: as many of `rows` as are whole tiles, whose number is returned.
+struct Int8Rows {
+  const int32_t* x;     // [rows, steps]
+  const Int8Row* rows;  // [rows]
+  int64_t count;
+};
+int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, const Int8Rows& rows,
+                          const ProductPart& part) {
+  const int64_t whole = rows.count / kAmxRows * kAmxRows;
+  if (whole == 0) return 0;
+  const int64_t first = part.col / kPanelCols * kPanelCols;
+  const int64_t step_bytes = layout.width(first) * layout.column_bytes;
+  const std::byte* panel = p.w.memory + layout.panel_offset(first);
+  const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
+  constexpr int64_t kMostRows = kAmxMostTiles * kAmxRows, kChunkSteps = kAmxBytes / 4;
+  const int64_t blocks = ceil_div(whole, kMostRows) * ceil_div(part.end - part.col, kAmxCols);
+  const int64_t ahead_bytes = ceil_div(kChunkSteps * step_bytes, blocks * kLineBytes) * kLineBytes;
+  const int64_t chunks = layout.steps / kChunkSteps;
+  const std::byte* ahead = panel + layout.steps * step_bytes;
+  HWY_ALIGN int32_t sums[kMostRows * kAmxCols];
+  const AmxTiles ready;
+  for (int64_t col = part.col; col < part.end; col += kAmxCols) {
+    const Int8Columns columns{hn::LoadU(Int8F32(), scales + col), p.w.n - col};
+    for (int64_t row = 0, count = 0; row < whole; row += count) {
+      const int64_t left = (whole - row) / kAmxRows;
+      const int tiles = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      count = tiles * kAmxRows;
+      amx_product({.x = reinterpret_cast<const int8_t*>(rows.x + row * layout.steps),
+                   .x_row = layout.steps * 4,
+                   .w = panel + (col - first) * layout.column_bytes,
+                   .w_row = step_bytes,
+                   .chunks = chunks,
+                   .ahead = ahead,
+                   .ahead_bytes = ahead_bytes},
+                  tiles, sums);
+      ahead += chunks * ahead_bytes;
+      for (int64_t r = 0; r < count; ++r) {
+        store_sums(hn::Load(Words(), sums + r * kAmxCols), rows.rows[row + r], columns,
+                   p.y + (part.row + row + r) * p.y_row + col);
+      }
+    }
+  }
+  return whole;
+}
+
+#endif
 
 void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
   const PackedLayout layout(WeightType::int8, p.w.n, p.w.k);
@@ -252,7 +311,18 @@ void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
       rows[i] = round_row(p.x + i * p.x_row, p.w.k, x + i * row_words);
     }
   });
-  for_each_part(pool, p, [&](const ProductPart& part) HWY_ATTR {
+#if HWY_TARGET == HWY_AVX3_DL
+  const bool by_tiles = has_amx() && layout.steps % (kAmxBytes / 4) == 0;
+#endif
+  for_each_part(pool, p, [&](ProductPart part) HWY_ATTR {
+#if HWY_TARGET == HWY_AVX3_DL
+    if (by_tiles) {
+      const int64_t done = multiply_by_tiles(
+          p, layout, {x + part.row * row_words, rows + part.row, part.rows}, part);
+      part.row += done, part.rows -= done;
+      if (part.rows == 0) return;
+    }
+#endif
     const int64_t first = part.col / kPanelCols * kPanelCols;
     const auto* w = reinterpret_cast<const int32_t*>(p.w.memory + layout.panel_offset(first));
     const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
