@@ -41,6 +41,7 @@ export function makeGenerate(panel, models, shared) {
     if (surplus <= 0) return text;
     const parts = offsets.filter(([begin, end]) => end > begin); // but for what the template adds
     const bytes = new Bytes(text);
+    if (!parts.length) return text; // nothing of it can be left out
     // One more, for the first may be cut in another way without what was before it.
     return bytes.slice(parts[Math.min(surplus + 1, parts.length - 1)][0], bytes.length);
   }

@@ -102,11 +102,19 @@ export function makeTranslate(panel, models, shared) {
     }));
   }
 
+  // Browsers before 2024 may have no segmenter: to them words are what letters and digits make, which is as good where
+  // words have spaces between them.
+  function segments(text, language) {
+    if (!Intl.Segmenter) return text.match(/[\p{L}\p{M}\p{N}'’]+|\s+|./gsu) ?? [];
+    const segmenter = new Intl.Segmenter(/^[a-z]{2,3}$/.test(language) ? language : undefined, { granularity: "word" });
+    return Array.from(segmenter.segment(text), ({ segment }) => segment);
+  }
+
   // A text's words, and what stands between them, with their places in bytes.
   function words(text, language) {
     const parts = [];
     let begin = 0;
-    for (const { segment } of new Intl.Segmenter(/^[a-z]{2,3}$/.test(language) ? language : undefined, { granularity: "word" }).segment(text)) {
+    for (const segment of segments(text, language)) {
       const end = begin + new Bytes(segment).length;
       parts.push({ text: segment, begin, end, isWord: Boolean(segment.trim()) });
       begin = end;
