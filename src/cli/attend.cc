@@ -22,7 +22,7 @@ constexpr const char* kHelp =
     "heads,\n"
     ".json all numbers. Without --out one map is shown here: the last layer's, of cross-attention\n"
     "where there is one, the mean of its heads. Its rows of cross-attention are named after the\n"
-    "token being written; in files and with --json they are after the one before, which is read.\n"
+    "token being written; in files and with --json after the one before it, which is being read.\n"
     "\n"
     "Examples:\n"
     "  heed attend --model DIR 'The cat sat on the mat.' --out map.html\n"

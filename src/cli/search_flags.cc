@@ -86,9 +86,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
              "megabytes for keys and values (default 1024)");
   add_number(command, "--workers", flags.workers, {.min = 1, .max = 1024},
              "batches that run at the same time, each on --threads threads");
-  add_common_flags(
-      command, flags,
-      "threads of each worker; 0 means an equal share of all CPUs (of one: every CPU)");
+  add_common_flags(command, flags, "threads of each worker; 0 means an equal share of all CPUs");
 }
 
 SearchOptions search_options(const SearchFlags& flags, const Model& model,
