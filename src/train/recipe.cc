@@ -22,6 +22,14 @@
 namespace heed {
 namespace {
 
+// JSON writes values as TOML does, but for numbers that it has no word for.
+std::string toml_text(const Json& value) {
+  if (!value.is_number_float()) return value.dump();
+  const auto number = value.get<double>();
+  if (std::isnan(number)) return "nan";
+  return std::isfinite(number) ? value.dump() : number > 0 ? "inf" : "-inf";
+}
+
 // What json_values.h has no reader for: texts and lists of them.
 std::string read_field(const Json& json, std::string& field) {
   if (!json.is_string()) return "a text in quotes";
@@ -42,11 +50,22 @@ std::string read_field(const Json& json, std::vector<std::string>& field) {
 std::string read_field(const Json& json, double& field) {
   if (!json.is_number()) return "a number";
   field = json.get<double>();
-  return std::isfinite(field) ? "" : "a finite number";
+  return {};
 }
 template <class T>
 std::string read_field(const Json& json, T& field) {
   return read_value(json, field);
+}
+
+bool is_finite(const Json& json) {
+  return !json.is_number_float() || std::isfinite(json.get<double>());
+}
+
+// Fills the field, or says in full what is wrong with it.
+template <class T>
+std::string read_key(const std::string& key, const Json& json, T& field) {
+  const std::string expected = is_finite(json) ? read_field(json, field) : "a finite number";
+  return expected.empty() ? "" : key + " is " + toml_text(json) + ", expected " + expected;
 }
 
 Json to_json(const toml::node& node) {
@@ -162,11 +181,8 @@ void read_corpora(const Given& given, Recipe& recipe, std::vector<std::string>& 
     describe_corpus(corpus, "files", [&](const char* key, auto& field, const char*) {
       names.emplace_back(key);
       if (!table.is_object() || !table.contains(key)) return;
-      const std::string expected = read_field(table[key], field);
-      if (!expected.empty()) {
-        problems.push_back(where + "." + key + " is " + table[key].dump() + ", expected " +
-                           expected);
-      }
+      const std::string problem = read_key(where + "." + key, table[key], field);
+      if (!problem.empty()) problems.push_back(problem);
     });
     for (const auto& [key, value] : table.items()) {
       if (std::ranges::find(names, key) == names.end()) {
@@ -191,16 +207,17 @@ void apply(const Given& given, Recipe& recipe, std::vector<std::string>& problem
     keys.emplace_back(key);
     if (given.key != key) return;
     found = true;
-    const std::string expected = read_field(given.value, field);
-    if (!expected.empty()) {
-      problems.push_back(given.origin + ": " + given.name() + " is " + given.value.dump() +
-                         ", expected " + expected);
-    }
+    const std::string problem = read_key(given.origin + ": " + given.name(), given.value, field);
+    if (!problem.empty()) problems.push_back(problem);
   });
   const std::vector<std::string> fields = model_fields();
   if (given.section == "model") {
     if (!found && std::ranges::find(fields, given.key) != fields.end()) {
       found = true;
+      if (!is_finite(given.value)) {
+        problems.push_back(given.origin + ": " + given.name() + " is " + toml_text(given.value) +
+                           ", expected a finite number");
+      }
       std::erase_if(recipe.model.overrides, [&](const auto& o) { return o.first == given.key; });
       recipe.model.overrides.emplace_back(given.key, given.value.dump());
     }
@@ -324,8 +341,6 @@ void check_values(const Recipe& r, Checks c) {
            "train.average = \"best\" needs validate.files");
   check_validation(r, c);
 }
-
-std::string toml_text(const Json& value) { return value.dump(); }
 
 }  // namespace
 

@@ -105,6 +105,9 @@ TEST(Recipe, ChecksWhatCannotBe) {
   problem({"schedule.steps=-1"}, "schedule.steps is -1");
   problem({"schedule.final_learning_rate=-1e-3"}, "schedule.final_learning_rate is -0.001");
   problem({"objective.soft_weight=-1"}, "objective.soft_weight is -1.0");
+  problem({"objective.r_drop=nan"}, "--set: objective.r_drop is nan, expected a finite number");
+  problem({"optimizer.learning_rate=-inf"}, "learning_rate is -inf, expected a finite number");
+  problem({"model.dropout=inf"}, "model.dropout is inf, expected a finite number");
 }
 
 TEST(Recipe, SyntaxErrorsNameTheLine) {
