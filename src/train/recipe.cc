@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "heed/error.h"
@@ -277,6 +278,46 @@ void check_validation(const Recipe& r, Checks& c) {
   c.at_least<int64_t>("validate.max_sentences", r.validate.max_sentences, 0);
 }
 
+// The model as far as the recipe itself tells: nothing where only the folder that it goes on from
+// does, or where it has a mistake, which is told by those who make the model.
+std::optional<ModelConfig> told_config(const Recipe& r) {
+  if (!r.model.from.empty()) return std::nullopt;
+  try {
+    return recipe_model_config(r);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool answers_with_words(Objective objective) {
+  return objective != Objective::classification && objective != Objective::regression &&
+         objective != Objective::tagging;
+}
+
+// What the data and the steps would refuse too, but only after the corpus was prepared.
+void check_objective(const Recipe& r, Checks& c) {
+  const ObjectiveOptions& o = r.objective.options;
+  const std::string kind(name_of(o.kind));
+  c.share("objective.mask_rate", o.mask_rate);
+  c.share("objective.subword_dropout", o.subword_dropout);
+  c.unless(o.subword_dropout == 0 || o.kind == Objective::translation,
+           "objective.subword_dropout is for translation, objective.kind is " + kind);
+  c.at_least("objective.r_drop", r.objective.loss.r_drop, 0.0f);
+  if (r.objective.loss.r_drop <= 0) return;
+  c.unless(answers_with_words(o.kind),
+           "objective.r_drop is for objectives that answer with words, objective.kind is " + kind);
+  c.unless(r.objective.teacher.empty(),
+           "[objective] has both r_drop and teacher: one of them says what to answer");
+  const std::optional<ModelConfig> model = told_config(r);
+  if (!model) return;
+  c.unless(std::max({model->dropout, model->embedding_dropout, model->attention_dropout,
+                     model->activation_dropout}) > 0,
+           "objective.r_drop needs dropout, without which this model reads a text the same way "
+           "twice");
+  c.unless(model->logits_soft_cap == 0,
+           "objective.r_drop is not for models with model.logits_soft_cap");
+}
+
 // More would not end; and their steps can be counted.
 constexpr double kMostEpochs = 1e9;
 
@@ -311,7 +352,6 @@ void check_values(const Recipe& r, Checks c) {
   c.at_least<int64_t>("schedule.steps", r.schedule.steps, 0);
   c.at_least("schedule.warmup_learning_rate", r.schedule.warmup_learning_rate, 0.0);
   c.at_least("schedule.final_learning_rate", r.schedule.final_learning_rate, 0.0);
-  c.at_least("objective.r_drop", r.objective.loss.r_drop, 0.0f);
   c.at_least("objective.soft_weight", r.objective.loss.soft_weight, 0.0f);
   c.at_least("objective.label_weight", r.objective.loss.label_weight, 0.0f);
   c.at_least("objective.cosine_weight", r.objective.loss.cosine_weight, 0.0f);
@@ -331,7 +371,7 @@ void check_values(const Recipe& r, Checks c) {
     c.unless(value >= 0 && value < 1,
              std::string(key) + " is " + Json(value).dump() + ", must be in [0, 1)");
   }
-  c.share("objective.mask_rate", r.objective.options.mask_rate);
+  check_objective(r, c);
   c.unless(r.objective.loss.temperature > 0, "objective.temperature must be positive");
   c.unless(r.validate.files.empty() || r.validate.share == 0,
            "[validate] has both files and share");

@@ -110,6 +110,34 @@ TEST(Recipe, ChecksWhatCannotBe) {
   problem({"model.dropout=inf"}, "model.dropout is inf, expected a finite number");
 }
 
+// Before a corpus is prepared, not after.
+TEST(Recipe, ChecksWhatAnObjectiveCannotBe) {
+  const auto problem = [](const std::vector<std::string>& sets, const std::string& what) {
+    expect_error(ErrorCode::invalid_argument, what, [&] { parse_recipe(kSmall, "r", sets); });
+  };
+  problem({"objective.subword_dropout=1.5"}, "objective.subword_dropout is 1.5, must be from 0");
+  problem({"objective.subword_dropout=-0.1"}, "objective.subword_dropout is -0.1, must be from 0");
+  problem({"objective.subword_dropout=0.1", "objective.kind=parsing"},
+          "objective.subword_dropout is for translation, objective.kind is parsing");
+  problem({"objective.r_drop=-1"}, "objective.r_drop is -1.0, must be at least 0");
+  problem({"objective.r_drop=5", "objective.kind=tagging"},
+          "objective.r_drop is for objectives that answer with words, objective.kind is tagging");
+  problem({"objective.r_drop=5", "objective.teacher=x"}, "[objective] has both r_drop and teacher");
+  const std::vector<std::string> without{"objective.r_drop=5", "model.dropout=0",
+                                         "model.embedding_dropout=0", "model.attention_dropout=0",
+                                         "model.activation_dropout=0"};
+  problem(without, "objective.r_drop needs dropout");
+  problem({"objective.r_drop=5", "model.logits_soft_cap=30"}, "model.logits_soft_cap");
+  // What only the folder tells, and what is wrong elsewhere, is not for here.
+  std::vector<std::string> from = without;
+  from.insert(from.end(), {"model.preset=\"\"", "model.from=x"});
+  EXPECT_EQ(parse_recipe(kSmall, "r", from).objective.loss.r_drop, 5);
+  EXPECT_EQ(parse_recipe(kSmall, "r", {"objective.r_drop=5", "model.preset=x"}).model.preset, "x");
+  EXPECT_EQ(parse_recipe(kSmall, "r", {"objective.r_drop=5", "objective.subword_dropout=1"})
+                .objective.options.subword_dropout,
+            1);
+}
+
 TEST(Recipe, SyntaxErrorsNameTheLine) {
   expect_error(ErrorCode::invalid_argument, "r.toml:2",
                [] { parse_recipe("[a]\nb = = 1", "r.toml"); });
