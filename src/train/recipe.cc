@@ -462,7 +462,7 @@ std::vector<TrainSetting> resolved_settings(const Recipe& recipe, const ModelCon
       for (TrainSetting& s : list) {
         const std::string value = toml_text(value_json(field));
         if (s.section != "model" || s.key != name || s.value == value) continue;
-        s.value = value, s.origin = "the tokenizer and the data";
+        s.value = value, s.origin = kFittedOrigin;
       }
     });
   };

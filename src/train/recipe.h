@@ -125,6 +125,9 @@ Recipe read_recipe(const std::string& path, const std::vector<std::string>& sets
 Recipe parse_recipe(const std::string& toml, const std::string& where,
                     const std::vector<std::string>& sets = {});
 
+// Where a value came from that nobody gave.
+inline constexpr const char* kFittedOrigin = "the tokenizer and the data";
+
 // Every value that a training of this recipe would use, the model's included. `fitted`: the model
 // as tokenizer and labels have made it, where these are known.
 std::vector<TrainSetting> resolved_settings(const Recipe& recipe,

@@ -326,6 +326,29 @@ checkpoint_every = 3
   EXPECT_EQ(read_text(path("out") + "/model.safetensors"), weights);
 }
 
+// Checkpoints once kept the vocabulary that the preset has, and not the tokenizer's.
+TEST_F(TrainTest, TellsOnlyOfSettingsThatSomebodyChanged) {
+  write_pairs("train", 100, 1);
+  const std::string path_of_recipe =
+      recipe("[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
+[data]
+train = ["train.a", "train.b"]
+batch_tokens = 400
+[tokenizer]
+type = "byte"
+)");
+  run(path_of_recipe, {"train.steps=1"});
+  const std::string file = path("out") + "/checkpoints/step-1/state.json";
+  auto state = nlohmann::json::parse(read_text(file));
+  auto settings = nlohmann::json::parse(state.at("settings").get<std::string>());
+  settings.at("model.vocabulary") = "32000";
+  state.at("settings") = settings.dump();
+  std::ofstream(file) << state.dump();
+  run(path_of_recipe, {"train.steps=2"});
+  EXPECT_THAT(notes_, HasSubstr("train.steps was 1, is now 2"));
+  EXPECT_EQ(notes_.find("model.vocabulary was"), std::string::npos) << notes_;
+}
+
 TEST_F(TrainTest, ATeacherHasTheStudentsPieces) {
   write_pairs("train", 100, 1);
   const std::string text = "[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(

@@ -82,13 +82,15 @@ std::string Trainer::settings_json() const {
   return json.dump();
 }
 
-// Going on with other settings is allowed, and never goes unnoticed.
+// Going on with other settings is allowed, and never goes unnoticed. What the tokenizer and the
+// data decide is no setting, and once was kept as the preset has it.
 void Trainer::note_changed_settings(const std::string& saved) const {
   const Json before = Json::parse(saved, nullptr, /*allow_exceptions=*/false);
   if (!before.is_object()) return;
   for (const TrainSetting& s : o_.settings) {
     const auto found = before.find(s.section + "." + s.key);
     if (found == before.end() || !found->is_string() || *found == s.value) continue;
+    if (s.origin == kFittedOrigin) continue;
     note("note: " + s.section + "." + s.key + " was " + found->get<std::string>() + ", is now " +
          s.value);
   }
