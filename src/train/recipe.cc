@@ -491,6 +491,20 @@ std::vector<TrainSetting> resolved_settings(const Recipe& recipe, const ModelCon
   return list;
 }
 
+std::map<std::string, std::string> default_settings() {
+  std::map<std::string, std::string> values;
+  const Recipe recipe{};
+  describe_recipe(recipe,
+                  [&](const char* section, const char* key, const auto& field, const char*) {
+                    values[std::string(section) + "." + key] = toml_text(value_json(field));
+                  });
+  const ModelConfig model;
+  describe(model, [&](const char* key, const auto& field, const char*) {
+    values[std::string("model.") + key] = toml_text(value_json(field));
+  });
+  return values;
+}
+
 int64_t parse_bytes(const std::string& text) {
   double number = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);

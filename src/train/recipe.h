@@ -133,6 +133,10 @@ inline constexpr const char* kFittedOrigin = "the tokenizer and the data";
 std::vector<TrainSetting> resolved_settings(const Recipe& recipe,
                                             const ModelConfig* fitted = nullptr);
 
+// What every key is where nobody says anything, by its name ("train.seed"), written as
+// resolved_settings() does.
+std::map<std::string, std::string> default_settings();
+
 // What an objective can be judged by: "loss", "bleu", …
 std::vector<std::string> metrics_of(Objective objective);
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <sstream>
 
@@ -337,12 +338,25 @@ int64_t steps_in(const Json& settings) {
   return steps;
 }
 
+// Whether two trainings are one and the same, but for how long they take. What was begun before
+// there was a key was begun with its default.
+bool same_but_steps(const Json& before, const Json& now) {
+  for (const auto& [key, value] : before.items()) {
+    if (key != kSteps && now.value(key, Json()) != value) return false;
+  }
+  const std::map<std::string, std::string> defaults = default_settings();
+  for (const auto& [key, value] : now.items()) {
+    if (key == kSteps || before.contains(key)) continue;
+    const auto found = defaults.find(key);
+    if (found == defaults.end() || value != found->second) return false;
+  }
+  return true;
+}
+
 // Whether a training that was begun with `before` is, after more steps, one with `now`.
 bool goes_on(const Json& before, const Json& now) {
   if (!before.is_object()) return true;
-  Json with_steps = before;
-  with_steps[kSteps] = now.value(kSteps, Json());
-  return with_steps == now && steps_in(before) <= steps_in(now);
+  return same_but_steps(before, now) && steps_in(before) <= steps_in(now);
 }
 
 // A name for settings, the same in every run (FNV-1a).
@@ -367,8 +381,11 @@ void choose_folders(SweepPlan& plan) {
 // Nothing when the row has not been finished with these settings.
 std::optional<TrainResult> finished_result(const SweepPlan& plan, const SweepRow& row) {
   const Json json = read_json(folder_of(plan, row) + kResultFile);
-  if (!json.is_object() || !json.contains("settings") || json["settings"] != settings_of(plan, row))
+  const Json before = json.is_object() ? json.value("settings", Json()) : Json();
+  const Json now = settings_of(plan, row);
+  if (!before.is_object() || !same_but_steps(before, now) || steps_in(before) != steps_in(now)) {
     return std::nullopt;
+  }
   try {
     const Json& r = json.at("result");
     TrainResult result;

@@ -8,6 +8,7 @@ namespace heed {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -202,6 +203,34 @@ TEST_F(SweepTest, ChangedSettingsAreAnotherTraining) {
   SweepOptions other = options(row("1e-4", 4));
   other.out = path("half");
   EXPECT_EQ(loss(sweep(other)), loss(low));
+}
+
+// As a sweep that was begun with an older Heed, whose recipes had one key less.
+TEST_F(SweepTest, NewKeysAreNoChange) {
+  const std::string text = "columns = [\"loss\"]\n[[rows]]\nname = \"base\"\nmodel.dropout = 0.1\n";
+  const SweepResult first = sweep(options(text));
+  const auto forget = [](Json& settings) { EXPECT_EQ(settings.erase("objective.r_drop"), 1u); };
+  const std::string folder = path("out") + "/base";
+  Json settings = Json::parse(read_text(folder + "/settings.json"));
+  Json result = Json::parse(read_text(folder + "/result.json"));
+  forget(settings);
+  forget(result.at("settings"));
+  std::ofstream(folder + "/settings.json") << settings.dump();
+  std::ofstream(folder + "/result.json") << result.dump();
+  begun_.clear();
+  const SweepResult again = sweep(options(text));
+  EXPECT_TRUE(begun_.empty());
+  EXPECT_EQ(again.rows[0].result.validation, first.rows[0].result.validation);
+  const SweepResult longer = sweep(options(text + "train.steps = 5\n"));
+  EXPECT_EQ(longer.rows[0].row.folder, "base");
+  EXPECT_EQ(longer.rows[0].result.steps, 5);
+  // Another value of that key is a change, as one of any other.
+  // After the longer run the settings have the key again.
+  settings = Json::parse(read_text(folder + "/settings.json"));
+  forget(settings);
+  std::ofstream(folder + "/settings.json") << settings.dump();
+  const SweepOptions changed = options(text + "train.steps = 5\nobjective.r_drop = 1.0\n");
+  EXPECT_NE(plan_sweep(changed).rows[0].folder, "base");
 }
 
 TEST_F(SweepTest, StopsBetweenAndWithinRows) {
