@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "base/atomic_file.h"
@@ -368,13 +369,45 @@ std::string short_hash(const std::string& text) {
   return digits;
 }
 
+// Whether a folder's name is `row` with a hash behind it.
+bool is_hashed(const std::string& name, const std::string& row) {
+  constexpr size_t kDigits = 8;
+  return name.size() == row.size() + 1 + kDigits && name.starts_with(row + "-") &&
+         name.find_first_not_of("0123456789abcdef", row.size() + 1) == std::string::npos;
+}
+
+// Where a row is trained whose own folder has another training. Where there is one to go on with,
+// in a folder of whatever hash, that is it; the one of most steps, if there are several.
+std::string changed_folder(const SweepPlan& plan, const SweepRow& row, const Json& now,
+                           const std::set<std::string>& taken) {
+  std::string best;
+  int64_t best_steps = -1;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(plan.out, missing)) {
+    const std::string name = entry.path().filename();
+    if (!is_hashed(name, row.folder) || taken.contains(name)) continue;
+    const Json before = settings_in(entry.path());
+    if (!before.is_object() || !goes_on(before, now) || steps_in(before) <= best_steps) continue;
+    best = name, best_steps = steps_in(before);
+  }
+  if (!best.empty()) return best;
+  Json without_steps = now;
+  without_steps.erase(kSteps);
+  const std::string folder = row.folder + "-" + short_hash(without_steps.dump());
+  // There may be one that has more steps already.
+  if (goes_on(settings_in(plan.out + "/" + folder), now)) return folder;
+  return row.folder + "-" + short_hash(now.dump());
+}
+
 // A row whose settings were changed since it was begun is another training, in another folder:
 // going on would report what the old settings have learnt.
 void choose_folders(SweepPlan& plan) {
+  std::set<std::string> taken;
+  for (const SweepRow& row : plan.rows) taken.insert(row.folder);
   for (SweepRow& row : plan.rows) {
     const Json now = settings_of(plan, row);
     if (goes_on(settings_in(folder_of(plan, row)), now)) continue;
-    row.folder += "-" + short_hash(now.dump());
+    row.folder = changed_folder(plan, row, now, taken);
   }
 }
 

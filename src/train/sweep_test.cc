@@ -193,6 +193,22 @@ TEST_F(SweepTest, ChangedSettingsAreAnotherTraining) {
   begun_.clear();
   EXPECT_EQ(loss(sweep(options(row("1e-2", 4)))), loss(high));
   EXPECT_TRUE(begun_.empty());
+  // More steps of what is in another folder go on there; fewer are one more training.
+  std::string notes;
+  SweepOptions more = options(row("1e-4", 6));
+  more.note = [&](std::string_view text) { notes += std::string(text) + "\n"; };
+  const SweepResult longer = sweep(more);
+  EXPECT_EQ(longer.rows[0].row.folder, low.rows[0].row.folder);
+  EXPECT_EQ(longer.rows[0].result.steps, 6);
+  EXPECT_THAT(notes, HasSubstr("resuming at step 4 of 6"));
+  const SweepResult shorter = sweep(options(row("1e-4", 2)));
+  EXPECT_NE(shorter.rows[0].row.folder, low.rows[0].row.folder);
+  EXPECT_EQ(shorter.rows[0].result.steps, 2);
+  // However its folder is called.
+  fs::rename(path("out") + "/" + low.rows[0].row.folder, path("out") + "/rate-0123abcd");
+  begun_.clear();
+  EXPECT_EQ(sweep(options(row("1e-4", 6))).rows[0].row.folder, "rate-0123abcd");
+  EXPECT_TRUE(begun_.empty());
   // A row that was stopped half-way is no exception.
   std::atomic<bool> stop = false;
   SweepOptions half = options(row("1e-3", 4));
