@@ -99,6 +99,7 @@ struct ChosenBatches {
   int64_t memory_bytes = 0;
   StepBatches wanted{}, chosen{};
   bool recompute = false;
+  int64_t planned_bytes = 0;  // of the weights, their slots and a batch; 0: it was not kept
 };
 
 std::string memory_file(const std::string& out) { return out + "/memory.json"; }
@@ -119,7 +120,8 @@ void write_chosen(const std::string& out, const ChosenBatches& c) {
   const Json json{{"memory_bytes", c.memory_bytes},
                   {"wanted", to_json(c.wanted)},
                   {"chosen", to_json(c.chosen)},
-                  {"recompute", c.recompute}};
+                  {"recompute", c.recompute},
+                  {"planned_bytes", c.planned_bytes}};
   AtomicFile file(memory_file(out));
   file.write(json.dump(2) + "\n");
   file.commit();
@@ -131,10 +133,12 @@ std::optional<ChosenBatches> read_chosen(const std::string& out) {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   try {
-    ChosenBatches c{.memory_bytes = whole_at(json, "memory_bytes"),
-                    .wanted = batches_from(json.at("wanted")),
-                    .chosen = batches_from(json.at("chosen")),
-                    .recompute = json.at("recompute").get<bool>()};
+    ChosenBatches c{
+        .memory_bytes = whole_at(json, "memory_bytes"),
+        .wanted = batches_from(json.at("wanted")),
+        .chosen = batches_from(json.at("chosen")),
+        .recompute = json.at("recompute").get<bool>(),
+        .planned_bytes = json.contains("planned_bytes") ? whole_at(json, "planned_bytes") : 0};
     const bool fine = c.chosen.batch_tokens > 0 && c.chosen.batch_sentences >= 0 &&
                       c.chosen.accumulate > 0 && c.chosen.accumulate <= kMostBatches;
     return fine ? std::optional(c) : std::nullopt;
@@ -355,7 +359,8 @@ class Training {
         .running_average = recipe_.optimizer.ema_decay > 0,
         .recompute = recipe_.train.recompute};
     ChosenBatches c{.memory_bytes = options_.memory_bytes, .wanted = batches()};
-    if (ranks_.first() && !take_kept(c)) choose(runner, limits, c);
+    const bool chooses = ranks_.first() && !take_kept(c);
+    if (chooses) choose(runner, limits, c);
     share(c);
     if (recipe_.train.recompute != Recompute::automatic) {
       c.recompute = recipe_.train.recompute == Recompute::on;
@@ -365,14 +370,12 @@ class Training {
     const auto activations =
         static_cast<int64_t>(runner.training_bytes(data_.training->largest_batch()));
     const int64_t room = room_for_activations(network_->config(), limits);
-    if (options_.memory_bytes < c.memory_bytes && activations > room) {
-      throw Error(ErrorCode::out_of_memory,
-                  "this training began with --memory " + megabytes(c.memory_bytes) + "; its " +
-                      "batches of " + std::to_string(c.chosen.batch_tokens) + " tokens take " +
-                      megabytes(activations) + ", " + megabytes(options_.memory_bytes) + " leave " +
-                      megabytes(std::max<int64_t>(room, 0)),
-                  "give as much --memory as before, or remove " + memory_file(recipe_.train.out) +
-                      " to go on with other batches, which is another training");
+    // What else the process has varies, and is no reason to refuse what it began with.
+    const int64_t planned = options_.memory_bytes - room - limits.process_bytes + activations;
+    if (activations > room) refuse_more(c, planned, activations, room);
+    if (chooses) {
+      c.planned_bytes = planned;
+      write_chosen(recipe_.train.out, c);
     }
     plan_decoding(runner, limits.longest, room);
     note("plan for " + megabytes(options_.memory_bytes) + ": " +
@@ -389,17 +392,35 @@ class Training {
     }
   }
 
-  // Takes what an earlier run of this training has chosen, if it wanted the same.
+  // Takes what an earlier run of this training has chosen, if it has begun and wanted the same.
   bool take_kept(ChosenBatches& c) const {
+    if (Checkpoints(recipe_.train.out + "/checkpoints").list().empty()) return false;
     const std::optional<ChosenBatches> kept = read_chosen(recipe_.train.out);
     if (!kept || kept->wanted != c.wanted || kept->chosen.accumulate % ranks_.size() != 0) {
       return false;
     }
-    // Before the first checkpoint, another limit is a new beginning.
-    const bool begun = !Checkpoints(recipe_.train.out + "/checkpoints").list().empty();
-    if (!begun && kept->memory_bytes != c.memory_bytes) return false;
     c = *kept;
     return true;
+  }
+
+  // Going on within a smaller limit, or with a loss or slots that take more, would exceed it.
+  void refuse_more(const ChosenBatches& c, int64_t planned, int64_t activations,
+                   int64_t room) const {
+    const bool is_less = options_.memory_bytes < c.memory_bytes;
+    const bool takes_more = c.planned_bytes > 0 && planned > c.planned_bytes;
+    if (!is_less && !takes_more) return;
+    throw Error(ErrorCode::out_of_memory,
+                "this training began with " +
+                    (is_less ? "--memory " + megabytes(c.memory_bytes)
+                             : "a plan of " + megabytes(c.planned_bytes) +
+                                   ", with what was changed since it is " + megabytes(planned)) +
+                    "; its batches of " + std::to_string(c.chosen.batch_tokens) + " tokens take " +
+                    megabytes(activations) + ", " + megabytes(options_.memory_bytes) + " leave " +
+                    megabytes(std::max<int64_t>(room, 0)),
+                (is_less ? "give as much --memory as before, or remove "
+                         : "give more --memory, or remove ") +
+                    memory_file(recipe_.train.out) +
+                    " to go on with other batches, which is another training");
   }
 
   void choose(StepRunner& runner, const MemoryPlanOptions& limits, ChosenBatches& c) {
@@ -412,13 +433,12 @@ class Training {
       const int64_t tokens = whole.batch_tokens * whole.accumulate;
       c.chosen = divided(whole, (tokens + plan.batch_tokens - 1) / plan.batch_tokens);
     }
-    write_chosen(recipe_.train.out, c);
   }
 
   // What the first rank has chosen is what all do.
   void share(ChosenBatches& c) {
-    for (int64_t* number : {&c.memory_bytes, &c.chosen.batch_tokens, &c.chosen.batch_sentences,
-                            &c.chosen.accumulate}) {
+    for (int64_t* number : {&c.memory_bytes, &c.planned_bytes, &c.chosen.batch_tokens,
+                            &c.chosen.batch_sentences, &c.chosen.accumulate}) {
       *number = ranks_.broadcast(*number);
     }
     c.recompute = ranks_.broadcast(int64_t{c.recompute}) != 0;

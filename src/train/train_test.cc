@@ -225,6 +225,28 @@ TEST_F(TrainMemoryTest, GoesOnWithTheBatchesItBeganWith) {
                [&] { run_with(limit - 60'000'000, {"train.steps=5"}); });
 }
 
+TEST_F(TrainMemoryTest, ChoosesAnewForAnotherModelBeforeItBegins) {
+  const int64_t limit = more_than_now(80'000'000);
+  run_with(limit);
+  const auto chosen = batches();
+  fs::remove_all(path("out") + "/checkpoints");
+  run_with(limit, {"model.ffn=1024"});
+  EXPECT_GT(batches().at("accumulate"), chosen.at("accumulate"));
+}
+
+TEST_F(TrainMemoryTest, GoesOnWithNothingThatTakesMore) {
+  const int64_t limit = more_than_now(80'000'000);
+  run_with(limit, {"model.dropout=0.1", "train.steps=2"});
+  expect_error(ErrorCode::out_of_memory, "with what was changed since", [&] {
+    run_with(limit, {"model.dropout=0.1", "train.steps=3", "objective.r_drop=1"});
+  });
+  // With so much more it does fit.
+  EXPECT_EQ(
+      run_with(limit + 400'000'000, {"model.dropout=0.1", "train.steps=3", "objective.r_drop=1"})
+          .steps,
+      3);
+}
+
 // In a process of its own, whose peak is nobody else's. The validator takes all it is given, and a
 // model beside it, as one that decodes does.
 TEST_F(TrainMemoryTest, StaysWithinTheLimitWhileValidationDecodes) {
