@@ -447,8 +447,8 @@ class Training {
   // Validation takes batches of that size too; of those there are more, where they are counted.
   void use_batches(const StepBatches& b) {
     int64_t& most = recipe_.validate.batches;
-    const int64_t before = recipe_.data.batch_tokens;
-    if (most > 0) most = (most * before + b.batch_tokens - 1) / b.batch_tokens;
+    const int64_t before = recipe_.train.accumulate;
+    if (most > 0) most = (most * b.accumulate + before - 1) / before;
     set_batches(b, "--memory");
     data_.stream_options.labels = data_.training->labels();
     for (StreamOptions* options : {&data_.stream_options, &data_.validation_options}) {

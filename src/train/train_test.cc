@@ -302,6 +302,25 @@ TEST_F(TrainMemoryTest, BatchesThatSentencesLimitStayAsTheyAre) {
   EXPECT_EQ(batches().at("batch_sentences"), 12);
 }
 
+TEST_F(TrainMemoryTest, ValidatesWithAsManyBatchesMore) {
+  write_pairs("valid", 50, 2);
+  for (const auto& sizes : {std::vector<std::string>{"data.batch_tokens=20000"},
+                            {"data.batch_tokens=500000", "data.batch_sentences=700"}}) {
+    SCOPED_TRACE(sizes.back());
+    fs::remove_all(path("out"));
+    std::vector<std::string> set = sizes;
+    set.insert(set.end(), {"validate.files=[\"valid.a\", \"valid.b\"]", "validate.batches=2",
+                           "train.accumulate=2", "train.steps=1"});
+    run_with(more_than_now(80'000'000), set);
+    const int64_t parts = batches().at("accumulate");
+    EXPECT_GT(parts, 2);
+    const auto state =
+        nlohmann::json::parse(read_text(path("out") + "/checkpoints/step-1/state.json"));
+    const auto settings = nlohmann::json::parse(state.at("settings").get<std::string>());
+    EXPECT_EQ(settings.at("validate.batches"), std::to_string(parts));
+  }
+}
+
 TEST_F(TrainMemoryTest, AStepHasSoManyBatchesAtMost) {
   expect_error(ErrorCode::invalid_argument, "train.accumulate is 5000",
                [&] { run_with(0, {"train.accumulate=5000"}); });
