@@ -147,6 +147,19 @@ std::optional<ChosenBatches> read_chosen(const std::string& out) {
   }
 }
 
+// Whether a model folder has what a tokenizer is read from, of whatever kind.
+bool has_tokenizer_files(const std::string& folder) {
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+    const std::string name = entry.path().filename();
+    if (name == "tokenizer.json" || name == "merges.txt" || name.starts_with("vocab.") ||
+        name.ends_with(".model") || name.ends_with(".spm")) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // One training from its recipe to its end.
 class Training {
  public:
@@ -318,8 +331,12 @@ class Training {
     TokenizerPtr theirs;
     try {
       theirs = load_tokenizer(recipe_.objective.teacher);
-    } catch (const Error&) {
-      return;  // weights alone: nothing to compare
+    } catch (const Error& error) {
+      // Weights alone: nothing to compare.
+      const bool unknown =
+          error.code() == ErrorCode::not_found || error.code() == ErrorCode::unsupported;
+      if (unknown && !has_tokenizer_files(recipe_.objective.teacher)) return;
+      throw;
     }
     const int64_t pieces = std::min(theirs->vocabulary_size(), data_.tokenizer->vocabulary_size());
     for (int32_t id = 0; id < pieces; ++id) {

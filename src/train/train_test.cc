@@ -417,6 +417,19 @@ steps = 1
                 {"objective.teacher=" + path("teacher"), "tokenizer.from=" + path("teacher")})
                 .steps,
             1);
+  // One that cannot be read is not one that is missing.
+  fs::create_directories(path("student"));
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) {
+    fs::copy(path("teacher") + "/" + file, path("student"));
+  }
+  const std::vector<std::string> set{"objective.teacher=" + path("teacher"),
+                                     "tokenizer.from=" + path("student"), "train.steps=2"};
+  write("teacher/tokenizer.json", "{\"model\": 1}");
+  expect_error(ErrorCode::corrupt_file, "tokenizer.json", [&] { run(recipe(text), set); });
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) {
+    fs::remove(path("teacher") + "/" + file);
+  }
+  EXPECT_EQ(run(recipe(text), set).steps, 2);
 }
 
 TEST_F(TrainTest, ErrorsNameWhatIsWrong) {
