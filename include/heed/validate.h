@@ -10,6 +10,7 @@
 // those of `heed eval`.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,6 +40,8 @@ struct ValidationRequest {
   int samples = 3;
   int threads = 0;
   uint64_t kv_memory_bytes = uint64_t{1} << 30;
+  // Becomes true: throw cancelled, and soon. One that does not look at it is waited for.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct ValidationScores {

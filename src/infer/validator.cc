@@ -25,6 +25,18 @@ TaskOptions task_options(const ValidationRequest& request) {
   return {.threads = request.threads, .max_tokens = request.max_tokens};
 }
 
+std::function<bool()> is_cancelled(const ValidationRequest& request) {
+  if (!request.stop) return {};
+  return [stop = request.stop] { return stop->load(); };
+}
+
+// Results that come quickly are not waited for, and so nobody is asked between them.
+void check_stop(const ValidationRequest& request) {
+  if (request.stop && request.stop->load()) {
+    throw Error(ErrorCode::cancelled, "the validation was cancelled");
+  }
+}
+
 // As read_lines() has them.
 std::string without_trailing_space(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
@@ -64,8 +76,10 @@ ValidationScores translate_all(const ValidationRequest& request, const Model& mo
       sources,
       {.search = search,
        .source_prefix = request.source_prefix,
-       .target_language = request.target_prefix},
+       .target_language = request.target_prefix,
+       .is_cancelled = is_cancelled(request)},
       [&](size_t, Translation&& translation) {
+        check_stop(request);
         hypotheses.push_back(without_trailing_space(one_line(std::move(translation.text))));
       });
   ValidationScores scores;
@@ -82,7 +96,7 @@ std::vector<Classified> label_all(const ValidationRequest& request, const Model&
   for (const ValidationExample& e : request.examples) {
     inputs.push_back({.text = request.source_prefix + e.source, .second = e.second});
   }
-  return Classifier(model, task_options(request)).classify(inputs);
+  return Classifier(model, task_options(request)).classify(inputs, is_cancelled(request));
 }
 
 ValidationScores classify_all(const ValidationRequest& request, const Model& model) {
@@ -168,7 +182,8 @@ std::vector<std::string> tags_of_words(const std::vector<std::string>& words,
 ValidationScores tag_all(const ValidationRequest& request, const Model& model) {
   std::vector<TaskInput> inputs;
   for (const ValidationExample& e : request.examples) inputs.push_back({.text = joined(e.words)});
-  const std::vector<Tagged> results = Tagger(model, task_options(request)).tag(inputs);
+  const std::vector<Tagged> results =
+      Tagger(model, task_options(request)).tag(inputs, {}, is_cancelled(request));
   ValidationScores scores;
   TagSentences gold, predicted;
   int64_t words = 0, correct = 0;
@@ -198,7 +213,8 @@ ValidationScores parse_all(const ValidationRequest& request, const Model& model)
     gold.push_back(bracket_tree(tree_from_linear(e.target, e.words)));
   }
   ValidationScores scores;
-  for (Parsed& parsed : Parser(model, engine_options(request)).parse(sentences)) {
+  Parser parser(model, engine_options(request));
+  for (Parsed& parsed : parser.parse(sentences, {}, is_cancelled(request))) {
     const size_t i = trees.size();
     trees.push_back(std::move(parsed.tree));
     if (is_shown(i, request)) {
@@ -241,9 +257,12 @@ ValidationScores continue_some(const ValidationRequest& request, const Model& mo
   ValidationScores scores;
   if (requests.empty()) return scores;
   Engine engine(model, engine_options(request));
-  engine.run(std::move(requests), [&](size_t i, Result&& result) {
-    scores.samples.push_back(prompts[i] + "|" + result.best().text);
-  });
+  engine.run(
+      std::move(requests),
+      [&](size_t i, Result&& result) {
+        scores.samples.push_back(prompts[i] + "|" + result.best().text);
+      },
+      is_cancelled(request));
   return scores;
 }
 
@@ -265,6 +284,7 @@ Validator decoding_validator() {
   return [](const ValidationRequest& request) {
     const Answers answers = answers_of(request.objective);
     if (!answers || request.examples.empty()) return ValidationScores{};
+    check_stop(request);
     return answers(request, Model::load(request.model));
   };
 }

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "heed/metrics.h"
 #include "heed/parse.h"
@@ -56,6 +59,47 @@ TEST_F(ValidatorTest, TranslatesAsTheModelFolderSays) {
   EXPECT_EQ(scores.metrics.at("chrf"), chrf(outputs, references).score);
   ASSERT_THAT(scores.samples, SizeIs(2));
   EXPECT_THAT(scores.samples[0], HasSubstr("output: " + outputs[0] + "\n"));
+}
+
+TEST_F(ValidatorTest, StopsWhenAsked) {
+  const std::vector<ValidationExample> examples(
+      3, {.source = "the cat", .target = "x", .words = {"the", "cat"}, .tags = {"O", "O"}});
+  const std::atomic<bool> stop = true;
+  const auto expect_stop = [&](const std::string& objective, const ModelConfig& config) {
+    SCOPED_TRACE(objective);
+    make(config);
+    expect_error(ErrorCode::cancelled, "cancelled", [&] {
+      decoding_validator()({.model = folder_,
+                            .objective = objective,
+                            .examples = examples,
+                            .threads = 1,
+                            .stop = &stop});
+    });
+  };
+  expect_stop("translation", two_stacks());
+  expect_stop("parsing", two_stacks());
+  expect_stop("classification", tiny(Head::classifier, 2));
+  expect_stop("regression", tiny(Head::regression, 1));
+  expect_stop("tagging", tiny(Head::token_classifier, 2));
+}
+
+TEST_F(ValidatorTest, StopsWhileItDecodes) {
+  write("generation_config.json", R"({"num_beams": 3, "max_new_tokens": 40, "eos_token_id": 3})");
+  make(two_stacks());
+  const std::vector<ValidationExample> examples(3000, {.source = "the cat sat", .target = "x"});
+  std::atomic<bool> stop = false;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    stop = true;
+  });
+  expect_error(ErrorCode::cancelled, "cancelled", [&] {
+    decoding_validator()({.model = folder_,
+                          .objective = "translation",
+                          .examples = examples,
+                          .threads = 1,
+                          .stop = &stop});
+  });
+  later.join();
 }
 
 TEST_F(ValidatorTest, ComparesLabelsByName) {

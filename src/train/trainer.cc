@@ -71,7 +71,12 @@ void Trainer::note(const std::string& text) const {
   if (o_.note && writes()) o_.note(text);
 }
 
+bool Trainer::validation_due() const {
+  return validates() && (state_.step >= o_.train.steps || state_.step % o_.validate.every == 0);
+}
+
 bool Trainer::done() const {
+  if (unjudged()) return false;
   const bool patient = o_.validate.patience == 0 || state_.without_better < o_.validate.patience;
   return state_.step >= o_.train.steps || !patient;
 }
@@ -355,6 +360,10 @@ std::map<std::string, double> Trainer::evaluate() {
   Cursor cursor;
   for (int64_t n = 0; cursor.epoch == 0 && (o_.validate.batches == 0 || n < o_.validate.batches);
        ++n) {
+    // Several ranks evaluate together, to the end.
+    if (ranks_.alone() && stop_requested()) {
+      throw Error(ErrorCode::cancelled, "validation was stopped");
+    }
     const TrainingBatch batch = o_.source.validation(cursor);
     if (n % ranks_.size() == ranks_.rank()) total += runner_.evaluate(batch);
   }
@@ -362,25 +371,32 @@ std::map<std::string, double> Trainer::evaluate() {
   return metrics_of(total);
 }
 
-ValidationScores Trainer::decode(const std::string& model_folder, size_t most_examples) {
+ValidationScores Trainer::decode(const std::string& model_folder, size_t most_examples,
+                                 const std::atomic<bool>* stop) {
   if (!o_.validator || !writes()) return {};
   runner_.release_memory();  // what decodes comes in its place
   ValidationRequest request = o_.request;
   request.model = model_folder;
   request.examples = request.examples.first(std::min(request.examples.size(), most_examples));
+  request.stop = stop;
   return o_.validator(request);
 }
 
-std::map<std::string, double> Trainer::all_metrics(
+std::optional<std::map<std::string, double>> Trainer::all_metrics(
     const std::string& model_folder, std::vector<std::string>& samples,
     const std::function<void(double loss)>& before_decoding) {
-  std::map<std::string, double> values = evaluate();
-  if (before_decoding) before_decoding(values.at("loss"));
-  ValidationScores scores = decode(model_folder, o_.request.examples.size());
-  // Both may know the accuracy: what decoding says is what users of the model will see.
-  for (const auto& [key, value] : scores.metrics) values[key] = value;
-  samples = std::move(scores.samples);
-  return values;
+  try {
+    std::map<std::string, double> values = evaluate();
+    if (before_decoding) before_decoding(values.at("loss"));
+    ValidationScores scores = decode(model_folder, o_.request.examples.size(), o_.stop);
+    // Both may know the accuracy: what decoding says is what users of the model will see.
+    for (const auto& [key, value] : scores.metrics) values[key] = value;
+    samples = std::move(scores.samples);
+    return values;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled || !stop_requested()) throw;
+    return std::nullopt;
+  }
 }
 
 double Trainer::chosen_metric(const std::map<std::string, double>& values) const {
@@ -393,13 +409,15 @@ double Trainer::chosen_metric(const std::map<std::string, double>& values) const
               "choose one of those");
 }
 
-void Trainer::judge(const std::string& model_folder) {
+bool Trainer::judge(const std::string& model_folder) {
   LogRecord record{.kind = "validate", .step = state_.step};
-  std::map<std::string, double> values =
+  std::optional<std::map<std::string, double>> metrics =
       all_metrics(model_folder, record.samples, [this](double loss) {
         check_loss("the validation loss", loss, std::max(state_.first_loss, rehearsed_loss_));
       });
-  if (!writes()) return;  // the first rank will tell
+  if (!metrics) return false;
+  if (!writes()) return true;  // the first rank will tell
+  std::map<std::string, double>& values = *metrics;
   const double metric = chosen_metric(values);
   state_.metric = metric;
   const bool better =
@@ -420,6 +438,7 @@ void Trainer::judge(const std::string& model_folder) {
   for (const std::string& sample : record.samples) note("  " + sample);
   log_->add(record);
   result_.validation = std::move(values);
+  return true;
 }
 
 void Trainer::save(bool validating, bool scheduled) {
@@ -430,7 +449,7 @@ void Trainer::save(bool validating, bool scheduled) {
   try {
     std::string folder;
     if (writes()) folder = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
-    if (validating) judge(folder);
+    if (validating && !judge(folder)) state_.scheduled = false;
   } catch (...) {
     if (optimizer_.has_average()) optimizer_.swap_average();
     if (writes()) checkpoints_.abandon(state_.step);
@@ -440,6 +459,10 @@ void Trainer::save(bool validating, bool scheduled) {
   if (writes()) commit();
   share_weights();
   share_state();
+  if (!unjudged()) return;
+  stop_agreed_ = true;
+  note("stopped while step " + std::to_string(state_.step) +
+       " was validated; run the same again to go on");
 }
 
 void Trainer::commit() {
@@ -480,7 +503,7 @@ std::vector<int64_t> Trainer::write_final_model() {
   return steps;
 }
 
-void Trainer::finish() {
+bool Trainer::finish() {
   runner_.release_memory();  // the checkpoints come in its place
   std::vector<int64_t> chosen;
   if (writes()) chosen = write_final_model();
@@ -489,16 +512,22 @@ void Trainer::finish() {
   for (const int64_t step : chosen) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
   LogRecord record{.kind = "end", .step = state_.step, .text = "steps " + steps};
   if (validates()) {
-    result_.validation = all_metrics(o_.folder, record.samples);
+    auto metrics = all_metrics(o_.folder, record.samples);
+    if (!metrics) {
+      note("stopped while the final model was validated; run the same again to go on");
+      return false;
+    }
+    result_.validation = std::move(*metrics);
     for (const auto& [key, value] : result_.validation) record.values.emplace_back(key, value);
   }
-  if (!writes()) return;
+  if (!writes()) return true;
   record.values.emplace_back("peak_rss_bytes", static_cast<double>(peak_rss_bytes()));
   log_->add(record);
   std::string text =
       "final model: " + std::string(chosen.size() > 1 ? "mean of steps " : "step ") + steps;
   for (const auto& [key, value] : result_.validation) text += ", " + key + " " + number(value);
   note(text);
+  return true;
 }
 
 void Trainer::write_report() {
@@ -518,11 +547,10 @@ TrainResult Trainer::run() {
   resume();
   if (!done()) rehearse();
   while (!done() && !stopping()) {
-    step();
+    if (!unjudged()) step();
     const bool last = state_.step >= o_.train.steps;
-    const bool validating = validates() && (last || state_.step % o_.validate.every == 0);
     const bool saving = last || state_.step % o_.train.checkpoint_every == 0;
-    if (validating || saving) save(validating);
+    if (validation_due() || saving) save(validation_due());
   }
   result_.finished = done();
   if (!result_.finished && saved_step_ != state_.step && state_.step > 0) {
@@ -534,7 +562,7 @@ TrainResult Trainer::run() {
       note("no better " + o_.validate.metric + " since step " + std::to_string(state_.best_step) +
            ": stopping early");
     }
-    finish();
+    result_.finished = finish();
     if (writes()) write_report();
   }
   result_.folder = o_.folder;

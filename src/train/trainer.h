@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,11 @@ class Trainer {
   bool stopping() const { return ranks_.alone() ? stop_requested() : stop_agreed_; }
   bool writes() const { return ranks_.first(); }
   bool validates() const { return static_cast<bool>(o_.source.validation); }
+  // Whether this step is one to validate after.
+  bool validation_due() const;
+  // Whether that was begun, and stopped: it is done anew before the next step. Only such a step has
+  // both a validation and a checkpoint that is not scheduled.
+  bool unjudged() const { return !state_.scheduled && validation_due(); }
   bool done() const;
   void resume();
   void load_newest();
@@ -87,7 +93,8 @@ class Trainer {
   void step();
   void log_step(double learning_rate, double norm);
   // Writes a checkpoint of this step; with `validating`, judges it first. One that is not good to
-  // go on from is never written: what is on the disk is the last good one.
+  // go on from is never written: what is on the disk is the last good one. Where a stop ends the
+  // judging, it is not scheduled, and unjudged().
   void save(bool validating, bool scheduled = true);
   void check_weights();
   // Throws when a loss is one that training does not come back from. `usual`: what it was at first.
@@ -95,17 +102,20 @@ class Trainer {
   static std::map<std::string, double> metrics_of(const Evaluation& total);
   std::map<std::string, double> rehearse_decoding();
   std::map<std::string, double> evaluate();
-  // Asks the validator, if there is one.
-  ValidationScores decode(const std::string& model_folder, size_t most_examples);
-  // evaluate() and decode(), one set of values; the samples go to `samples`.
-  std::map<std::string, double> all_metrics(
+  // Asks the validator, if there is one. A stop, if one is given, throws cancelled.
+  ValidationScores decode(const std::string& model_folder, size_t most_examples,
+                          const std::atomic<bool>* stop = nullptr);
+  // evaluate() and decode(), one set of values; the samples go to `samples`. Nothing when a stop
+  // came first.
+  std::optional<std::map<std::string, double>> all_metrics(
       const std::string& model_folder, std::vector<std::string>& samples,
       const std::function<void(double loss)>& before_decoding = {});
   double chosen_metric(const std::map<std::string, double>& values) const;
-  void judge(const std::string& model_folder);
+  // Both return whether they came to their end before a stop.
+  bool judge(const std::string& model_folder);
+  bool finish();
   void commit();
   std::vector<int64_t> write_final_model();
-  void finish();
   void write_report();
   std::string settings_json() const;
   [[noreturn]] void diverged(const std::string& what) const;

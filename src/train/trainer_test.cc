@@ -298,6 +298,65 @@ TEST_F(TrainerTest, AsksTheValidatorAboutEachCheckpoint) {
             read_text(path("run") + "/checkpoints/step-20/model.safetensors"));
 }
 
+// A validation that a stop has ended is done anew, and nothing tells that there was one.
+TEST_F(TrainerTest, StopsWhileItValidatesAndGoesOn) {
+  std::atomic<bool> stop = false;
+  std::string stops_at;
+  const Validator validator = [&](const ValidationRequest& request) {
+    const std::string name = fs::path(request.model).filename();
+    if (name == stops_at) stop = true;
+    if (request.stop && *request.stop) throw Error(ErrorCode::cancelled, "stopped");
+    return ValidationScores{{{"bleu", name == "step-20.partial" ? 50.0 : 7.0}}, {}};
+  };
+  const Setting setting{.ema_decay = 0.9,
+                        .train = {.checkpoint_every = 7, .keep_last = 2},
+                        .validate = {.every = 10, .metric = "bleu"},
+                        .validator = validator,
+                        .stop = &stop};
+  const TrainResult whole = run("whole", setting);
+  for (const auto& [at, step] : {std::pair{"step-20.partial", 20}, {"step-30.partial", 30}}) {
+    stops_at = at, stop = false, notes_.clear();
+    const TrainResult stopped = run("stopped", setting);
+    EXPECT_FALSE(stopped.finished);
+    EXPECT_EQ(stopped.steps, step);
+    EXPECT_THAT(notes_, HasSubstr("stopped while step " + std::to_string(step)));
+    EXPECT_EQ(notes_.find("step " + std::to_string(step) + ": validation"), std::string::npos);
+    EXPECT_THAT(checkpoint_names("stopped"), testing::Contains("step-" + std::to_string(step)));
+  }
+  // And the last one, of what is left in OUT.
+  stops_at = "stopped", stop = false;
+  EXPECT_FALSE(run("stopped", setting).finished);
+  stops_at.clear(), stop = false;
+  const TrainResult result = run("stopped", setting);
+  EXPECT_TRUE(result.finished);
+  EXPECT_EQ(result.best_step, 20);
+  EXPECT_EQ(result.validation, whole.validation);
+  EXPECT_EQ(numbers("stopped"), numbers("whole"));
+  EXPECT_EQ(checkpoint_names("stopped"), checkpoint_names("whole"));
+  for (const char* file : {"/model.safetensors", "/checkpoints/step-20/model.safetensors",
+                           "/checkpoints/step-30/training.safetensors"}) {
+    EXPECT_EQ(read_text(path("stopped") + file), read_text(path("whole") + file)) << file;
+  }
+}
+
+// One that came before the validation is no reason to begin it.
+TEST_F(TrainerTest, AStopBeforeAValidationComesFirst) {
+  std::atomic<bool> stop = false;
+  int asked = 0;
+  const Validator validator = [&](const ValidationRequest&) {
+    return ValidationScores{{{"bleu", double(++asked)}}, {}};
+  };
+  EXPECT_EQ(run("run", {.validator = validator,
+                        .stop = &stop,
+                        .progress = [&](const TrainProgress& p) { stop = p.step == 10; }})
+                .steps,
+            10);
+  EXPECT_EQ(asked, 1);  // the rehearsal
+  stop = false;
+  EXPECT_TRUE(run("run", {.validator = validator}).finished);
+  EXPECT_EQ(asked, 1 + 1 + 4);
+}
+
 TEST_F(TrainerTest, AFolderThatCannotBeWrittenIsAClearError) {
   write("file", "not a folder");
   expect_error(ErrorCode::invalid_argument, "file", [&] { run("file/run", {}); });
