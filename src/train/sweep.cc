@@ -393,7 +393,7 @@ std::string changed_folder(const SweepPlan& plan, const SweepRow& row, const Jso
   if (!best.empty()) return best;
   Json without_steps = now;
   without_steps.erase(kSteps);
-  const std::string folder = row.folder + "-" + short_hash(without_steps.dump());
+  std::string folder = row.folder + "-" + short_hash(without_steps.dump());
   // There may be one that has more steps already.
   if (goes_on(settings_in(plan.out + "/" + folder), now)) return folder;
   return row.folder + "-" + short_hash(now.dump());
