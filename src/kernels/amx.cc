@@ -1,6 +1,7 @@
 #include "kernels/amx.h"
 
 #include "base/check.h"
+#include "kernels/parts.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -54,7 +55,6 @@ static_assert(sizeof(TileSetup) == 64);
 template <int kTiles>
 void multiply(const AmxProduct& p, int32_t* sums) {
   constexpr int64_t kSumsRow = kAmxCols * sizeof(int32_t), kTileSums = kAmxRows * kAmxCols;
-  constexpr int64_t kLineBytes = 64;
   HEED_TILE_ZERO(0);
   if constexpr (kTiles > 1) HEED_TILE_ZERO(1);
   if constexpr (kTiles > 2) {
@@ -65,7 +65,7 @@ void multiply(const AmxProduct& p, int32_t* sums) {
   const std::byte *w = p.w, *ahead = p.ahead;
   const int64_t tile_row = kAmxRows * p.x_row;
   for (int64_t c = 0; c < p.chunks; ++c, x += kAmxBytes, w += kAmxRows * p.w_row) {
-    for (int64_t i = 0; i < p.ahead_bytes; i += kLineBytes) __builtin_prefetch(ahead + i, 0, 2);
+    fetch_ahead(ahead, p.ahead_bytes);
     ahead += p.ahead_bytes;
     HEED_TILE_LOAD(7, w, p.w_row);
     HEED_TILE_LOAD(4, x, p.x_row);

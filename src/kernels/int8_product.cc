@@ -38,7 +38,6 @@ inline constexpr int64_t kInt8MaxInputs = 128 << 10;
 // A row of x as integers: how words of four inputs are kept depends on the instruction set.
 inline constexpr int64_t kMaxWordsOfFour = 2;
 inline constexpr int64_t kAheadSteps = 4;
-inline constexpr int64_t kLineBytes = 64;
 // What the sums must be multiplied by, and what is too much in them.
 struct Int8Row {
   float scale;
@@ -232,7 +231,7 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
     if constexpr (kRows <= kStreamingRows) {
       for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kIntegerWordsAhead + v * word_lanes());
     } else if (l % kAheadSteps == 0) {
-      for (int64_t i = 0; i < t.ahead_bytes; i += kLineBytes) __builtin_prefetch(ahead + i, 0, 2);
+      fetch_ahead(ahead, t.ahead_bytes);
       ahead += t.ahead_bytes;
     }
     for (int v = 0; v < kVectors; ++v) words[v] = LoadWords(w + v * word_lanes());
@@ -270,7 +269,7 @@ int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, co
   const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
   constexpr int64_t kMostRows = kAmxMostTiles * kAmxRows, kChunkSteps = kAmxBytes / 4;
   const int64_t blocks = ceil_div(whole, kMostRows) * ceil_div(part.end - part.col, kAmxCols);
-  const int64_t ahead_bytes = ceil_div(kChunkSteps * step_bytes, blocks * kLineBytes) * kLineBytes;
+  const int64_t ahead_bytes = share_of_lines(kChunkSteps * step_bytes, blocks);
   const int64_t chunks = layout.steps / kChunkSteps;
   const std::byte* ahead = panel + layout.steps * step_bytes;
   HWY_ALIGN int32_t sums[kMostRows * kAmxCols];
@@ -330,7 +329,7 @@ void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
     // worked on, each of them asking for its share: the first to need it would wait for memory.
     const int64_t width = layout.width(first), tiles = ceil_div(part.rows, kInt8Rows);
     const int64_t step_bytes = width * static_cast<int64_t>(sizeof(int32_t));
-    const int64_t ahead_bytes = ceil_div(kAheadSteps * step_bytes, tiles * kLineBytes) * kLineBytes;
+    const int64_t ahead_bytes = share_of_lines(kAheadSteps * step_bytes, tiles);
     const int64_t turns = ceil_div(layout.steps, kAheadSteps);
     const auto* next_panel = reinterpret_cast<const std::byte*>(w + layout.steps * width);
     for_each_tile<kInt8Rows, kInt8Vectors>(

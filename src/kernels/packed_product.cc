@@ -238,7 +238,8 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
   // The next block lies behind this one, and comes into the cache while the tiles of this one are
   // worked on, each of them asking for its share: the first to need it would wait for memory.
   const int64_t step_bytes = part.width * Columns::kBytes;
-  const int64_t share_bytes = ceil_div(kTileSteps * step_bytes, ceil_div(end - begin, kTileRows));
+  const int64_t share_bytes =
+      share_of_lines(kTileSteps * step_bytes, ceil_div(end - begin, kTileRows));
   for (; part.col < end_col; part.col += panel_cols()) {
     const int64_t cols = std::min(panel_cols(), end_col - part.col);
     for (int64_t from = 0; from < p.w.k; from += depth) {
@@ -254,7 +255,7 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
                       .cols = cols,
                       .continues = from > 0,
                       .ahead = part.numbers + part.to * step_bytes,
-                      .ahead_bytes = ceil_div(share_bytes, kLineBytes) * kLineBytes},
+                      .ahead_bytes = share_bytes},
                      end - begin);
     }
     finish(p, {.row = begin, .rows = end - begin, .col = first + part.col, .cols = cols});

@@ -1,6 +1,7 @@
 // How work is cut into parts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace heed::kernels {
@@ -13,6 +14,18 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // `size` in as few parts as `largest` allows, all of about the same size: the size of one.
 inline int64_t even_part(int64_t size, int64_t largest) {
   return ceil_div(size, ceil_div(size, largest));
+}
+
+inline constexpr int64_t kLineBytes = 64;
+
+// Of `bytes` that `parts` ask for in turn, how many one of them does: whole lines.
+inline int64_t share_of_lines(int64_t bytes, int64_t parts) {
+  return ceil_div(bytes, parts * kLineBytes) * kLineBytes;
+}
+
+// Asks for what is needed soon, to the second-level cache: what is worked on fills the first.
+inline void fetch_ahead(const std::byte* from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(from + i, 0, 2);
 }
 
 }  // namespace heed::kernels

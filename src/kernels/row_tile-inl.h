@@ -38,7 +38,6 @@ inline constexpr int kTileVectors = 2;
 #endif
 
 inline constexpr int64_t kTileSteps = 4;  // of the panel in one turn of the loop
-inline constexpr int64_t kLineBytes = 64;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
 HWY_INLINE int64_t panel_cols() { return kTileVectors * lanes(); }
@@ -97,8 +96,7 @@ HWY_INLINE void multiply_tile(const Tile& t) {
   int64_t l = 0;
   static_assert(kTileSteps == 4);
   for (; l + kTileSteps <= t.depth; l += kTileSteps, panel += kTileSteps * step) {
-    // To the second-level cache: the panel itself fills the first.
-    for (int64_t i = 0; i < t.ahead_bytes; i += kLineBytes) __builtin_prefetch(ahead + i, 0, 2);
+    fetch_ahead(ahead, t.ahead_bytes);
     ahead += t.ahead_bytes;
     add_step(l, 0);
     add_step(l, 1);
