@@ -11,6 +11,7 @@
 #include "heed/parse.h"
 #include "heed/tasks.h"
 #include "heed/validate.h"
+#include "infer/task_runner.h"
 #include "text/tree.h"
 #include "text/utf8.h"
 
@@ -28,13 +29,6 @@ TaskOptions task_options(const ValidationRequest& request) {
 std::function<bool()> is_cancelled(const ValidationRequest& request) {
   if (!request.stop) return {};
   return [stop = request.stop] { return stop->load(); };
-}
-
-// Results that come quickly are not waited for, and so nobody is asked between them.
-void check_stop(const ValidationRequest& request) {
-  if (request.stop && request.stop->load()) {
-    throw Error(ErrorCode::cancelled, "the validation was cancelled");
-  }
 }
 
 // As read_lines() has them.
@@ -79,7 +73,8 @@ ValidationScores translate_all(const ValidationRequest& request, const Model& mo
        .target_language = request.target_prefix,
        .is_cancelled = is_cancelled(request)},
       [&](size_t, Translation&& translation) {
-        check_stop(request);
+        // Results that come quickly are not waited for, and so nobody is asked between them.
+        throw_if_cancelled(is_cancelled(request));
         hypotheses.push_back(without_trailing_space(one_line(std::move(translation.text))));
       });
   ValidationScores scores;
@@ -284,7 +279,7 @@ Validator decoding_validator() {
   return [](const ValidationRequest& request) {
     const Answers answers = answers_of(request.objective);
     if (!answers || request.examples.empty()) return ValidationScores{};
-    check_stop(request);
+    throw_if_cancelled(is_cancelled(request));
     return answers(request, Model::load(request.model));
   };
 }
