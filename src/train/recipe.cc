@@ -310,8 +310,7 @@ void check_objective(const Recipe& r, Checks& c) {
            "[objective] has both r_drop and teacher: one of them says what to answer");
   const std::optional<ModelConfig> model = told_config(r);
   if (!model) return;
-  c.unless(std::max({model->dropout, model->embedding_dropout, model->attention_dropout,
-                     model->activation_dropout}) > 0,
+  c.unless(has_dropout(*model),
            "objective.r_drop needs dropout, without which this model reads a text the same way "
            "twice");
   c.unless(model->logits_soft_cap == 0,

@@ -63,6 +63,11 @@ float scale_of(double weight, int64_t count) {
 
 }  // namespace
 
+bool has_dropout(const ModelConfig& config) {
+  return std::max({config.dropout, config.embedding_dropout, config.attention_dropout,
+                   config.activation_dropout}) > 0;
+}
+
 LabelCounts& LabelCounts::operator+=(const LabelCounts& other) {
   labels += other.labels, sequences += other.sequences, rows += other.rows;
   return *this;
@@ -169,8 +174,7 @@ void StepRunner::check_twins() const {
     problem = "it does not answer with words";
   } else if (c.logits_soft_cap > 0) {
     problem = "its logits have a soft cap";
-  } else if (std::max({c.dropout, c.embedding_dropout, c.attention_dropout,
-                       c.activation_dropout}) == 0) {
+  } else if (!has_dropout(c)) {
     problem = "without dropout it reads a text the same way twice";
   }
   if (problem) {

@@ -40,6 +40,9 @@ struct LossOptions {
   bool operator==(const LossOptions&) const = default;
 };
 
+// Whether a model reads a text another way each time it trains on it, which R-Drop lives on.
+bool has_dropout(const ModelConfig& config);
+
 // What the means are taken over.
 struct LabelCounts {
   int64_t labels = 0;     // rows with a label

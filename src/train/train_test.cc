@@ -57,14 +57,7 @@ width = 32
 ffn = 64
 heads = 4
 )";
-  std::string notes_;
-};
-
-TEST_F(TrainTest, TranslatesByARecipe) {
-  write_pairs("train", 300, 1);
-  write_pairs("valid", 20, 2);
-  const std::string path_of_recipe =
-      recipe("[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
+  const std::string pairs_ = "[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
 encoder_layers = 1
 decoder_layers = 1
 [data]
@@ -72,7 +65,14 @@ train = ["train.a", "train.b"]
 batch_tokens = 400
 [tokenizer]
 type = "byte"
-[optimizer]
+)";
+  std::string notes_;
+};
+
+TEST_F(TrainTest, TranslatesByARecipe) {
+  write_pairs("train", 300, 1);
+  write_pairs("valid", 20, 2);
+  const std::string path_of_recipe = recipe(pairs_ + R"([optimizer]
 learning_rate = 3e-3
 [schedule]
 warmup_steps = 10
@@ -346,16 +346,7 @@ TEST_F(TrainMemoryTest, ReportsTheModelThatIsTrained) {
 
 TEST_F(TrainTest, GoesOnWithTheSeedItBeganWith) {
   write_pairs("train", 300, 1);
-  const std::string path_of_recipe =
-      recipe("[model]\npreset = \"transformer-tiny\"\n" + small_ + R"(
-encoder_layers = 1
-decoder_layers = 1
-[data]
-train = ["train.a", "train.b"]
-batch_tokens = 400
-[tokenizer]
-type = "byte"
-[train]
+  const std::string path_of_recipe = recipe(pairs_ + R"([train]
 checkpoint_every = 3
 )");
   run(path_of_recipe, {"train.steps=12"});
