@@ -126,8 +126,10 @@ class SpieceTokenizer : public Tokenizer {
   }
 
  private:
-  const std::string& unknown_marker() const {
-    return layout_.pieces[static_cast<size_t>(layout_.ids.unknown)];
+  // A folder may take the unknown token's name away; the model itself always has one.
+  std::string unknown_marker() const {
+    const int32_t id = layout_.ids.unknown;
+    return id < 0 ? model_.piece(model_.unknown()) : layout_.pieces[static_cast<size_t>(id)];
   }
 
   static void add_all(Encoding& result, const std::vector<int32_t>& ids, int64_t position) {
@@ -182,7 +184,7 @@ class SpieceTokenizer : public Tokenizer {
     if (layout_.legacy || !(part.starts_with(kSpaceMark) || part.starts_with(' '))) {
       return model_.encode(part);
     }
-    const std::string& marker = unknown_marker();
+    const std::string marker = unknown_marker();
     std::vector<SpieceModel::Token> tokens = model_.encode(marker + std::string(part));
     if (tokens.size() >= unknown_marker_tokens_) {
       tokens.erase(tokens.begin(),

@@ -124,6 +124,13 @@ TEST_F(SpieceFolder, ATokenWithoutANameIsNone) {
   const Ids ids = xlmr->encode_pair("the \xE2\x98\x83", "the").ids;
   EXPECT_FALSE(ids.empty());
   for (const int32_t id : ids) EXPECT_GE(id, 0);
+  // T5 and Llama put the unknown token before a text that begins with a space.
+  const TokenizerPtr named = load("unigram", "spiece.model", R"({"extra_ids": 0})");
+  const TokenizerPtr t5 = load("unigram", "spiece.model", R"({"extra_ids": 0, "unk_token": ""})");
+  EXPECT_EQ(t5->special_ids().unknown, -1);
+  for (const char* text : {" the", "the", "\xE2\x98\x83 the"}) {
+    EXPECT_EQ(t5->encode_ids(text), named->encode_ids(text)) << text;
+  }
 }
 
 // As many as a file may ask for, in a time that does not grow with their square.
