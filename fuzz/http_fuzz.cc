@@ -52,8 +52,8 @@ class EchoServer {
   std::thread thread_;
 };
 
-// A connection to the server; -1 when there is no port left to come from: the ports of closed
-// connections are not free again for a minute.
+// A connection to the server; -1 when there is no port left to come from (the ports of closed
+// connections are not free again for a minute), or when the fuzzer's own clock interrupts.
 int connect_to(int port) {
   const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -62,7 +62,7 @@ int connect_to(int port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (client < 0) std::abort();
   if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return client;
-  if (errno != EADDRNOTAVAIL) std::abort();  // nobody listens any more
+  if (errno != EADDRNOTAVAIL && errno != EINTR) std::abort();  // nobody listens any more
   close(client);
   return -1;
 }
