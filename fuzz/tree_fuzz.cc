@@ -21,8 +21,9 @@ void read_tree(std::string_view text) {
   const auto clean = clean_tree(tree);
   if (!clean) return;
   const std::vector<std::string> words = words_of(*clean);
-  if (words_of(tree_from_linear(linear_tree(*clean), words, tags_of(*clean))) != words)
-    std::abort();
+  for (const LinearWords form : {LinearWords::xx, LinearWords::tags}) {
+    if (words_of(tree_from_linear(linear_tree(*clean, form), words)) != words) std::abort();
+  }
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // Constituency trees of sentences, from an encoder-decoder model that writes them.
 //
 //   heed::Parser parser(heed::Model::load("models/parser"));
-//   parser.parse({"John has a dog ."})[0].tree;   // "(S (NP (XX John)) (VP (XX has) …"
+//   parser.parse({"John has a dog ."})[0].tree;   // "(S (NP (NNP John)) (VP (VBZ has) …"
 //
 // The model writes a tree in its linear form (Vinyals et al. 2015), as `heed train` with the
-// parsing objective teaches it. Whatever it writes becomes a tree over exactly the words of the
-// sentence: what it forgot is added and what is too much is left out.
+// parsing objective teaches it; tags are XX if they were so in training. Whatever it writes becomes
+// a tree over exactly the words of the sentence: what it forgot is added and what is too much is
+// left out.
 #pragma once
 
 #include <cstdint>

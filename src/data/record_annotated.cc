@@ -97,7 +97,9 @@ class ConllRecords final : public FilesReader {
 class BracketRecords final : public FilesReader {
  public:
   BracketRecords(const CorpusOptions& corpus, Objective objective, const FilterOptions& filters)
-      : FilesReader(corpus, filters), objective_(objective) {}
+      : FilesReader(corpus, filters),
+        objective_(objective),
+        words_(corpus.tree_tags ? LinearWords::tags : LinearWords::xx) {}
 
   bool next(Record& record) override {
     record.clear();
@@ -127,13 +129,14 @@ class BracketRecords final : public FilesReader {
       if (!record.first.empty()) record.first += ' ';
       record.first += word;
     }
-    record.second = linear_tree(*tree);
+    record.second = linear_tree(*tree, words_);
     record.has_second = true;
     return true;
   }
 
  private:
   Objective objective_;
+  LinearWords words_;
   std::string text_;
 };
 

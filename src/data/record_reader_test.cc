@@ -263,6 +263,8 @@ TEST_F(RecordReaderTest, ReadsTreesAsSentencesAndLinearTargets) {
   EXPECT_EQ(records[0].first, "a b");
   EXPECT_EQ(records[0].second, "(S (NP XX )NP (VP XX )VP )S");
   EXPECT_EQ(records[1].skip, Skip::malformed);
+  EXPECT_EQ(read({.files = {file}, .tree_tags = true}, Objective::parsing)[0].second,
+            "(S (NP NN )NP (VP VB )VP )S");
   EXPECT_THAT(read({.files = {file}}, Objective::tagging)[0].tags, ElementsAre("NN", "VB"));
 }
 

@@ -102,15 +102,15 @@ void append_brackets(const Tree& tree, std::string& text) {
   text += ')';
 }
 
-void append_linear(const Tree& tree, std::string& text) {
+void append_linear(const Tree& tree, LinearWords words, std::string& text) {
   if (!text.empty()) text += ' ';
   if (tree.is_leaf()) {
-    text += kWord;
+    text += words == LinearWords::tags ? std::string_view(tree.label) : kWord;
     return;
   }
   text += '(';
   text += tree.label;
-  for (const Tree& child : tree.children) append_linear(child, text);
+  for (const Tree& child : tree.children) append_linear(child, words, text);
   text += " )";
   text += tree.label;
 }
@@ -186,9 +186,9 @@ std::string bracket_tree(const Tree& tree) {
   return text;
 }
 
-std::string linear_tree(const Tree& tree) {
+std::string linear_tree(const Tree& tree, LinearWords words) {
   std::string text;
-  append_linear(tree, text);
+  append_linear(tree, words, text);
   return text;
 }
 
@@ -204,13 +204,11 @@ std::vector<std::string> tags_of(const Tree& tree) {
   return tags;
 }
 
-Tree tree_from_linear(std::string_view linear, std::span<const std::string> words,
-                      std::span<const std::string> tags) {
+Tree tree_from_linear(std::string_view linear, std::span<const std::string> words) {
   std::vector<Tree> open{{.label = ""}};  // the first one holds the tops
   size_t used = 0;
-  const auto take_word = [&] {
-    const std::string tag(used < tags.size() ? std::string_view(tags[used]) : kWord);
-    open.back().children.push_back({.label = tag, .word = words[used]});
+  const auto add_word = [&](Tree& phrase, std::string_view tag) {
+    phrase.children.push_back({.label = std::string(tag), .word = words[used]});
     ++used;
   };
   const auto close = [&] {
@@ -233,18 +231,14 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
       while (match > 0 && !label.empty() && open[match].label != label) --match;
       while (match > 0 && open.size() > match) close();
     } else if (used < words.size()) {
-      take_word();
+      add_word(open.back(), scanner.word());
     }
   }
   // A forgotten final word is most often the full stop, which hangs from the top.
   if (open.size() == 1 && open[0].children.size() == 1 && !open[0].children[0].is_leaf()) {
-    while (used < words.size()) {
-      const std::string tag(used < tags.size() ? std::string_view(tags[used]) : kWord);
-      open[0].children[0].children.push_back({.label = tag, .word = words[used]});
-      ++used;
-    }
+    while (used < words.size()) add_word(open[0].children[0], kWord);
   }
-  while (used < words.size()) take_word();
+  while (used < words.size()) add_word(open.back(), kWord);
   while (open.size() > 1) close();
 
   Tree top = std::move(open.front());

@@ -3,9 +3,11 @@
 //   Tree tree = parse_tree("(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))");
 //   linear_tree(tree)     == "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
 //   tree_from_linear(linear_tree(tree), words_of(tree))     // the tree again, its tags as XX
+//   linear_tree(tree, LinearWords::tags) == "(S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S"
 //
 // The linear form is that of Vinyals et al. 2015 (Grammar as a Foreign Language): tags are all XX,
-// words are left out because the input has them, and a closing bracket carries its label.
+// words are left out because the input has them, and a closing bracket carries its label. Where
+// tags stay, a model learns each from its word, and so which word it is at: it needs fewer trees.
 #pragma once
 
 #include <optional>
@@ -43,15 +45,15 @@ bool next_tree_text(LineReader& reader, std::string& text);
 std::optional<Tree> clean_tree(const Tree& tree);
 
 std::string bracket_tree(const Tree& tree);  // on one line
-std::string linear_tree(const Tree& tree);
+enum class LinearWords { xx, tags };         // what a word is in a linear form
+std::string linear_tree(const Tree& tree, LinearWords words = LinearWords::xx);
 std::vector<std::string> words_of(const Tree& tree);
 std::vector<std::string> tags_of(const Tree& tree);
 
 // The tree that a linear form means for these words, whatever a model wrote: brackets that never
 // close are closed at the end, closing ones that fit nothing are passed over, words that were
 // forgotten join at the end, surplus ones and empty phrases vanish, and two tops get one above.
-// `tags` are the words' own; empty: XX.
-Tree tree_from_linear(std::string_view linear, std::span<const std::string> words,
-                      std::span<const std::string> tags = {});
+// A word's tag is what stands for it, and XX where it was forgotten.
+Tree tree_from_linear(std::string_view linear, std::span<const std::string> words);
 
 }  // namespace heed

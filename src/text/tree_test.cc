@@ -27,7 +27,9 @@ TEST(Tree, LinearFormIsThatOfThePaper) { EXPECT_EQ(linear_tree(parse_tree(kJohn)
 
 TEST(Tree, ComesBackFromItsLinearForm) {
   const Tree tree = parse_tree(kJohn);
-  EXPECT_EQ(tree_from_linear(kJohnLinear, words_of(tree), tags_of(tree)), tree);
+  const std::string tagged = linear_tree(tree, LinearWords::tags);
+  EXPECT_EQ(tagged, "(S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S");
+  EXPECT_EQ(tree_from_linear(tagged, words_of(tree)), tree);
   EXPECT_EQ(bracket_tree(tree_from_linear(kJohnLinear, words_of(tree))),
             "(S (NP (XX John)) (VP (XX has) (NP (XX a) (XX dog))) (XX .))");
 }
@@ -106,7 +108,7 @@ TEST(Treebank, EveryTreeSurvivesItsLinearForm) {
   for (; next_tree_text(reader, text); ++trees) {
     const auto tree = clean_tree(parse_tree(text));
     ASSERT_TRUE(tree) << reader.where();
-    ASSERT_EQ(tree_from_linear(linear_tree(*tree), words_of(*tree), tags_of(*tree)), *tree);
+    ASSERT_EQ(tree_from_linear(linear_tree(*tree, LinearWords::tags), words_of(*tree)), *tree);
   }
   EXPECT_GT(trees, 200);
 }
