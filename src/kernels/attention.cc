@@ -64,6 +64,42 @@ void pack_transposed(const float* from, int64_t stride, int64_t rows, int64_t he
   }
 }
 
+// Values as forward reads them: one row of head_dim, where a row of all heads in between would put
+// every row into the same few sets of the cache.
+struct Values {
+  const float* rows;
+  int64_t stride;
+};
+
+// A cache's keys, which are transposed already, and its values into `work`: those of [begin, end).
+Values pack_blocks(const Problem& p, const Problem::Span& span, const Workspace& work) {
+  const Attention& a = p.a;
+  for (int64_t key = span.begin; key < span.end; key += kKvBlock) {
+    const float* from = a.blocks->keys(*p.table, key, p.kv_head);
+    float* to = work.keys + key / kKeyTile * kKeyTile * a.head_dim + key % kKeyTile;
+    for (int64_t c = 0; c < a.head_dim; ++c) {
+      std::copy_n(from + c * kKvBlock, kKvBlock, to + c * kKeyTile);
+    }
+    const int64_t rows = std::min(kKvBlock, span.end - key);
+    std::copy_n(a.blocks->values(*p.table, key, p.kv_head), rows * a.head_dim,
+                work.values + key * a.head_dim);
+  }
+  return {work.values, a.head_dim};
+}
+
+// Rows likewise. Values are copied where several tiles of queries read them.
+Values pack_rows(const Problem& p, const Problem::Span& span, bool copies, const Workspace& work) {
+  const Attention& a = p.a;
+  const int64_t begin = span.begin / kKeyTile * kKeyTile;
+  pack_transposed(p.k + begin * a.k_stride, a.k_stride, span.end - begin, a.head_dim,
+                  work.keys + begin * a.head_dim);
+  if (!copies) return {p.v, a.v_stride};
+  for (int64_t key = span.begin; key < span.end; ++key) {
+    std::copy_n(p.v + key * a.v_stride, a.head_dim, work.values + key * a.head_dim);
+  }
+  return {work.values, a.head_dim};
+}
+
 // scores [queries, columns] = Q Kᵀ, unscaled.
 void raw_scores(const ScoreTile& tile, const float* packed_keys, float* scores) {
   const Attention& a = tile.p().a;
@@ -90,7 +126,8 @@ void apply_dropout(const ScoreTile& tile, int64_t r, float* factors, float* row)
 }
 
 // Forward for a tile of queries.
-void forward_tile(const QueryTile& q, const AttentionOutput& output, const Workspace& work) {
+void forward_tile(const QueryTile& q, const Values& values, const AttentionOutput& output,
+                  const Workspace& work) {
   const Attention& a = q.p.a;
   const Scoring scoring(a);
   RowState states[kQueryTile];
@@ -111,8 +148,8 @@ void forward_tile(const QueryTile& q, const AttentionOutput& output, const Works
                   .a = work.scores + tile.column,
                   .a_row = kKeyTile,
                   .a_col = 1,
-                  .b = q.p.v + tile.first_key() * a.v_stride,
-                  .b_row = a.v_stride,
+                  .b = values.rows + tile.first_key() * values.stride,
+                  .b_row = values.stride,
                   .c = work.sums,
                   .c_row = a.head_dim,
                   .accumulate = true});
@@ -176,10 +213,12 @@ void for_each_query_tile(const Problem& p, const QueryRange& range, const Body& 
 
 void forward(const Problem& p, const QueryRange& range, const AttentionOutput& output,
              int64_t sequence, const Workspace& work) {
-  const Attention& a = p.a;
-  pack_transposed(p.k, a.k_stride, reached_keys(p, range), a.head_dim, work.keys);
+  const Problem::Span span = reached_keys(p, range);
+  const int64_t rows = (range.end - range.begin) * (p.a.heads / p.a.kv_heads);
+  const Values values =
+      p.table ? pack_blocks(p, span, work) : pack_rows(p, span, rows > kQueryTile, work);
   for_each_query_tile(p, range, [&](const QueryTile& q) {
-    forward_tile(q, output, work);
+    forward_tile(q, values, output, work);
     if (output.probabilities) {
       float* first = output.probabilities + output.probability_offsets[sequence];
       write_probabilities(q, output.log_sum_exp, work,
@@ -361,25 +400,50 @@ void check(const Attention& a) {
   HEED_CHECK(a.before >= 0 && a.after >= 0, "attention: a negative window");
 }
 
+void check_cache(const Attention& a, const AttentionOutput& output) {
+  HEED_CHECK(a.blocks->kv_heads == a.kv_heads && a.blocks->head_dim == a.head_dim,
+             "attention: the cache was made for other heads");
+  HEED_CHECK(a.blocks->sequences == a.sequences, "attention: a table for each sequence");
+  HEED_CHECK(!a.global_queries && !a.global_keys && a.dropout.p == 0 && !output.log_sum_exp &&
+                 !output.probabilities,
+             "attention: not with a cache");
+}
+
+// Of the sequences whose keys are packed; 0: none is.
+int64_t most_packed_keys(const Attention& a) {
+  int64_t most = 0;
+  for (int64_t s = 0; s < a.sequences; ++s) {
+    if (!a.blocks || packs_blocks(a.queries(s))) most = std::max(most, a.keys(s));
+  }
+  return most;
+}
+
 }  // namespace
 
 int64_t attention_scratch_floats(const Attention& attention, bool backward) {
-  if (attention.blocks) return BlockWorkspace(nullptr, attention).floats;
-  return Workspace(nullptr, attention, longest_keys(attention), backward).floats;
+  const int64_t keys = most_packed_keys(attention);
+  const int64_t packed = Workspace(nullptr, attention, keys, backward).floats;
+  if (!attention.blocks) return packed;
+  const int64_t in_blocks = BlockWorkspace(nullptr, attention).floats;
+  return keys > 0 ? std::max(packed, in_blocks) : in_blocks;
 }
 
 void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
                        float* scratch) {
   check(a);
-  if (a.blocks) return attention_over_blocks(pool, a, output, scratch);
+  if (a.blocks) check_cache(a, output);
   HEED_CHECK(!output.probabilities || output.log_sum_exp,
              "attention: probabilities need the log-sum-exp");
-  const int64_t keys = longest_keys(a), floats = attention_scratch_floats(a, false);
+  const int64_t keys = most_packed_keys(a), floats = attention_scratch_floats(a, false);
   const auto run = HWY_DYNAMIC_DISPATCH(forward);
   for_each_query_range(pool, a,
                        [&](int64_t sequence, int kv_head, const QueryRange& range, int64_t share) {
-                         run(Problem(a, sequence, kv_head), range, output, sequence,
-                             Workspace(scratch + share * floats, a, keys, false));
+                         const Problem p(a, sequence, kv_head);
+                         float* mine = scratch + share * floats;
+                         if (p.table && !packs_blocks(range.end - range.begin)) {
+                           return forward_over_blocks(p, range, output, BlockWorkspace(mine, a));
+                         }
+                         run(p, range, output, sequence, Workspace(mine, a, keys, false));
                        });
 }
 
@@ -387,7 +451,7 @@ void attention_backward(ThreadPool& pool, const Attention& a, const AttentionGra
                         float* scratch) {
   check(a);
   HEED_CHECK(!a.blocks, "attention: a cache has no gradient");
-  const int64_t keys = longest_keys(a), floats = attention_scratch_floats(a, true);
+  const int64_t keys = most_packed_keys(a), floats = attention_scratch_floats(a, true);
   const auto run = HWY_DYNAMIC_DISPATCH(backward);
   // The bias gradient of a head sums over sequences: one thread, one order.
   const bool whole_heads = gradients.d_bias != nullptr;

@@ -1,4 +1,5 @@
-// Attention whose keys and values are in a cache's blocks (kernels/kv_blocks.h): inference.
+// Attention of few queries whose keys and values are in a cache's blocks (kernels/kv_blocks.h): the
+// steps of decoding. Many queries, as a prompt has, copy them together first (attention.cc).
 //
 // The same arithmetic in the same order as over packed rows (attention.cc): each score is one chain
 // over head_dim, each sum of values one chain over a tile of kKeyTile keys. Only where the numbers
@@ -158,27 +159,11 @@ namespace {
 
 HWY_EXPORT(forward_blocks);
 
-void check(const Attention& a, const AttentionOutput& output) {
-  HEED_CHECK(a.blocks->kv_heads == a.kv_heads && a.blocks->head_dim == a.head_dim,
-             "attention: the cache was made for other heads");
-  HEED_CHECK(a.blocks->sequences == a.sequences, "attention: a table for each sequence");
-  HEED_CHECK(!a.global_queries && !a.global_keys && a.dropout.p == 0 && !output.log_sum_exp &&
-                 !output.probabilities,
-             "attention: not with a cache");
-}
-
 }  // namespace
 
-void attention_over_blocks(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
-                           float* scratch) {
-  check(a, output);
-  const int64_t floats = BlockWorkspace(nullptr, a).floats;
-  const auto run = HWY_DYNAMIC_DISPATCH(forward_blocks);
-  for_each_query_range(pool, a,
-                       [&](int64_t sequence, int kv_head, const QueryRange& range, int64_t share) {
-                         run(Problem(a, sequence, kv_head), range, output,
-                             BlockWorkspace(scratch + share * floats, a));
-                       });
+void forward_over_blocks(const Problem& p, const QueryRange& range, const AttentionOutput& output,
+                         const BlockWorkspace& work) {
+  HWY_DYNAMIC_DISPATCH(forward_blocks)(p, range, output, work);
 }
 
 }  // namespace heed::kernels

@@ -236,23 +236,25 @@ INSTANTIATE_TEST_SUITE_P(
                            }}),
     [](const auto& suite) { return suite.param.name; });
 
+void expect_blocks_within(int64_t window, int64_t step) {
+  const Option option{"", 2, [&](Attention& a) { a.after = 0, a.before = window - 1; }};
+  Cache cache(2, {kLongest});
+  const auto expected = cache.from_rows(option);
+  for (int64_t at = 0; at < kLongest; at += step) {
+    const int64_t count = std::min(step, kLongest - at);
+    const int64_t first = std::max<int64_t>(at - window + 1, 0) / kKvBlock;
+    cache.forget(0, first - cache.table(0).first_block);
+    KvTable table = cache.table(0);
+    table.keys = at + count;
+    const auto out = cache.from_blocks(option, {{cache.queries(0) + at * kWidth, count, table}}, 1);
+    ASSERT_TRUE(same_bits(out.data(), expected.data() + at * kWidth, count * kWidth))
+        << "window " << window << " at " << at;
+  }
+}
+
 TEST(AttentionBlocks, AWindowNeedsNoBlocksThatItDoesNotReach) {
   for (const int64_t window : {1, 16, 17, 31, 100, 140}) {
-    const Option option{"", 2, [&](Attention& a) { a.after = 0, a.before = window - 1; }};
-    Cache cache(2, {kLongest});
-    const auto expected = cache.from_rows(option);
-    constexpr int64_t kChunk = 9;
-    for (int64_t at = 0; at < kLongest; at += kChunk) {
-      const int64_t count = std::min(kChunk, kLongest - at);
-      const int64_t first = std::max<int64_t>(at - window + 1, 0) / kKvBlock;
-      cache.forget(0, first - cache.table(0).first_block);
-      KvTable table = cache.table(0);
-      table.keys = at + count;
-      const auto out =
-          cache.from_blocks(option, {{cache.queries(0) + at * kWidth, count, table}}, 1);
-      ASSERT_TRUE(same_bits(out.data(), expected.data() + at * kWidth, count * kWidth))
-          << "window " << window << " at " << at;
-    }
+    for (const int64_t step : {9, 40, 130}) expect_blocks_within(window, step);
   }
 }
 

@@ -70,6 +70,8 @@ class RowMask {
     all_ = begin_ <= tile.column && end_ >= tile.column + tile.columns;
   }
 
+  bool sees_all() const { return all_; }
+
   // Scores of columns from `column`, minus infinity where they are not seen.
   HWY_INLINE FloatVec apply(FloatVec scores, int64_t column) const {
     if (all_) return scores;
@@ -110,23 +112,32 @@ float online_softmax_row(const ScoreTile& tile, int64_t r, const Scoring& scorin
   const RowMask mask(tile, r);
   const float* bias = tile.bias_row(tile.p().a.bias, r);
   const int64_t end = tile.end();
-  FloatVec max = hn::Set(d, state.max);
-  for (int64_t c = tile.column; c < end; c += lanes) {
-    FloatVec s = scoring(hn::LoadU(d, row + c));
-    if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
-    s = mask.apply(s, c);
-    max = hn::Max(max, s);
-    hn::StoreU(s, d, row + c);
+  // Most tiles have neither mask nor bias. Scaling keeps the order, so the largest raw score gives
+  // the largest score, and what is scaled need not be stored.
+  const bool plain = mask.sees_all() && !bias && !scoring.capped && tile.p().a.scale > 0;
+  FloatVec max = hn::Set(d, -std::numeric_limits<float>::infinity());
+  if (plain) {
+    for (int64_t c = tile.column; c < end; c += lanes) max = hn::Max(max, hn::LoadU(d, row + c));
+    max = hn::Mul(max, scoring.scale);
+  } else {
+    for (int64_t c = tile.column; c < end; c += lanes) {
+      FloatVec s = scoring(hn::LoadU(d, row + c));
+      if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
+      s = mask.apply(s, c);
+      max = hn::Max(max, s);
+      hn::StoreU(s, d, row + c);
+    }
   }
-  const float new_max = hn::GetLane(hn::MaxOfLanes(d, max));
+  const float new_max = std::max(state.max, hn::GetLane(hn::MaxOfLanes(d, max)));
   if (new_max == -std::numeric_limits<float>::infinity()) {  // nothing seen so far
     std::memset(row + tile.column, 0, static_cast<size_t>(tile.columns) * sizeof(float));
     return 1;
   }
   const FloatVec shift = hn::Set(d, new_max);
+  const FloatVec scale = plain ? scoring.scale : hn::Set(d, 1.0f);
   FloatVec sum = hn::Zero(d);
   for (int64_t c = tile.column; c < end; c += lanes) {
-    const FloatVec e = Exp(d, hn::Sub(hn::LoadU(d, row + c), shift));
+    const FloatVec e = Exp(d, hn::Sub(hn::Mul(hn::LoadU(d, row + c), scale), shift));
     sum = hn::Add(sum, e);
     hn::StoreU(e, d, row + c);
   }

@@ -24,12 +24,6 @@ inline constexpr int kDropoutRowShift = 20;
 
 inline int64_t key_tiles(int64_t keys) { return (keys + kKeyTile - 1) / kKeyTile; }
 
-inline int64_t longest_keys(const Attention& a) {
-  int64_t longest = 0;
-  for (int64_t s = 0; s < a.sequences; ++s) longest = std::max(longest, a.keys(s));
-  return longest;
-}
-
 // Cuts one thread's scratch into buffers that start on cache lines.
 struct ScratchCursor {
   float* scratch;  // null: only adds up the sizes
@@ -49,10 +43,10 @@ struct Workspace {
     ScratchCursor cursor{scratch};
     const int64_t packed = key_tiles(most_keys) * kKeyTile * a.head_dim;
     keys = cursor.take(packed);
+    values = cursor.take(packed);
     scores = cursor.take(kQueryTile * kKeyTile);
     factors = cursor.take(kKeyTile);
     if (backward) {
-      values = cursor.take(packed);
       d_scores = cursor.take(kQueryTile * kKeyTile);
     } else {
       sums = cursor.take(kQueryTile * a.head_dim);
@@ -61,7 +55,7 @@ struct Workspace {
   }
 
   float* keys = nullptr;    // [key tiles, head_dim, kKeyTile]: K transposed tile by tile
-  float* values = nullptr;  // V likewise
+  float* values = nullptr;  // V: backward's likewise; forward's [keys, head_dim], close together
   float* scores = nullptr;  // [kQueryTile, kKeyTile]
   float* d_scores = nullptr;
   float* sums = nullptr;     // [kQueryTile, head_dim]: P V so far
@@ -69,7 +63,7 @@ struct Workspace {
   int64_t floats = 0;        // all of them together
 };
 
-// The same for keys in blocks, which need no packing.
+// The same for few queries over keys in blocks, which need no packing.
 struct BlockWorkspace {
   BlockWorkspace(float* scratch, const Attention& a) {
     ScratchCursor cursor{scratch};
@@ -212,11 +206,19 @@ struct QueryRange {
   bool operator==(const QueryRange&) const = default;
 };
 
-// The keys that may be seen by these queries, counted from the first one on.
-inline int64_t reached_keys(const Problem& p, const QueryRange& range) {
-  if (p.a.after > 0) return p.keys;
-  return std::clamp<int64_t>(p.first_position + range.end, 0, p.keys);
+// The keys that may be seen by these queries, from the first column that is computed on.
+inline Problem::Span reached_keys(const Problem& p, const QueryRange& range) {
+  const bool windows = !p.a.global_queries && !p.a.global_keys;
+  const int64_t begin = windows ? p.visible(range.begin).begin / kColumnStep * kColumnStep : 0;
+  const int64_t end =
+      p.a.after > 0 ? p.keys : std::clamp<int64_t>(p.first_position + range.end, 0, p.keys);
+  return {begin, end};
 }
+
+// Whether keys and values of a cache are copied together before these queries look at them. So few
+// that it does not pay read the blocks where they are, with the same bits.
+inline constexpr int64_t kPackedQueries = 12;
+inline bool packs_blocks(int64_t queries) { return queries >= kPackedQueries; }
 
 // What a tile of queries costs, likewise.
 inline int64_t tile_cost(const Problem& p, const QueryRange& range) {
@@ -300,8 +302,8 @@ void for_each_problem(ThreadPool& pool, const Attention& a, bool whole_heads, co
   });
 }
 
-// attention_forward() for keys in blocks.
-void attention_over_blocks(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
-                           float* scratch);
+// attention_forward() for a few queries over keys in blocks.
+void forward_over_blocks(const Problem& p, const QueryRange& range, const AttentionOutput& output,
+                         const BlockWorkspace& work);
 
 }  // namespace heed::kernels
