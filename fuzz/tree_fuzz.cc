@@ -21,7 +21,7 @@ void read_tree(std::string_view text) {
   const auto clean = clean_tree(tree);
   if (!clean) return;
   const std::vector<std::string> words = words_of(*clean);
-  for (const LinearWords form : {LinearWords::xx, LinearWords::tags}) {
+  for (const LinearWords form : {LinearWords::xx, LinearWords::tags, LinearWords::words}) {
     if (words_of(tree_from_linear(linear_tree(*clean, form), words)) != words) std::abort();
   }
 }

@@ -4,7 +4,7 @@
 //   parser.parse({"John has a dog ."})[0].tree;   // "(S (NP (NNP John)) (VP (VBZ has) …"
 //
 // The model writes a tree in its linear form (Vinyals et al. 2015), as `heed train` with the
-// parsing objective teaches it; tags are XX if they were so in training. Whatever it writes becomes
+// parsing objective teaches it; tags are XX if it was taught none. Whatever it writes becomes
 // a tree over exactly the words of the sentence: what it forgot is added and what is too much is
 // left out.
 #pragma once

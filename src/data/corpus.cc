@@ -66,7 +66,7 @@ uint64_t settings_fingerprint(const CorpusOptions& corpus, const ObjectiveOption
   for (const std::string& file : corpus.files) print.add(file);
   print.add(name_of(format_of(corpus, objective.kind)));
   print.add(name_of(corpus.unit));
-  if (corpus.tree_tags) print.add("tree_tags");
+  if (corpus.tree_words != LinearWords::xx) print.add(name_of(corpus.tree_words));
   for (const auto* text : {&corpus.first_column, &corpus.second_column, &corpus.label_column,
                            &corpus.source_prefix, &corpus.target_prefix}) {
     print.add(*text);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
+#include "text/tree.h"
 
 namespace heed {
 
@@ -86,9 +87,7 @@ struct CorpusOptions {
   // "label" in JSONL, and in CoNLL-U column 4 (UPOS), in CoNLL the last. Words of CoNLL-U: 2.
   std::string first_column{}, second_column{}, label_column{};
   TextUnit unit = TextUnit::line;
-  // brackets: linear trees keep the words' tags, so that a parser learns to tag as well. Otherwise
-  // each word is XX there.
-  bool tree_tags = false;
+  LinearWords tree_words = LinearWords::xx;  // brackets: what a word is in a linear tree
   // Put in front of every text, as T5 does ("translate English to German: ") and Marian (">>de<<
   // ").
   std::string source_prefix{};

@@ -97,9 +97,7 @@ class ConllRecords final : public FilesReader {
 class BracketRecords final : public FilesReader {
  public:
   BracketRecords(const CorpusOptions& corpus, Objective objective, const FilterOptions& filters)
-      : FilesReader(corpus, filters),
-        objective_(objective),
-        words_(corpus.tree_tags ? LinearWords::tags : LinearWords::xx) {}
+      : FilesReader(corpus, filters), objective_(objective), tree_words_(corpus.tree_words) {}
 
   bool next(Record& record) override {
     record.clear();
@@ -129,14 +127,14 @@ class BracketRecords final : public FilesReader {
       if (!record.first.empty()) record.first += ' ';
       record.first += word;
     }
-    record.second = linear_tree(*tree, words_);
+    record.second = linear_tree(*tree, tree_words_);
     record.has_second = true;
     return true;
   }
 
  private:
   Objective objective_;
-  LinearWords words_;
+  LinearWords tree_words_;
   std::string text_;
 };
 

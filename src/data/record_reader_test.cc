@@ -263,8 +263,11 @@ TEST_F(RecordReaderTest, ReadsTreesAsSentencesAndLinearTargets) {
   EXPECT_EQ(records[0].first, "a b");
   EXPECT_EQ(records[0].second, "(S (NP XX )NP (VP XX )VP )S");
   EXPECT_EQ(records[1].skip, Skip::malformed);
-  EXPECT_EQ(read({.files = {file}, .tree_tags = true}, Objective::parsing)[0].second,
-            "(S (NP NN )NP (VP VB )VP )S");
+  const auto written = [&](LinearWords words) {
+    return read({.files = {file}, .tree_words = words}, Objective::parsing)[0].second;
+  };
+  EXPECT_EQ(written(LinearWords::tags), "(S (NP NN )NP (VP VB )VP )S");
+  EXPECT_EQ(written(LinearWords::words), "(S (NP a )NP (VP b )VP )S");
   EXPECT_THAT(read({.files = {file}}, Objective::tagging)[0].tags, ElementsAre("NN", "VB"));
 }
 

@@ -105,7 +105,9 @@ void append_brackets(const Tree& tree, std::string& text) {
 void append_linear(const Tree& tree, LinearWords words, std::string& text) {
   if (!text.empty()) text += ' ';
   if (tree.is_leaf()) {
-    text += words == LinearWords::tags ? std::string_view(tree.label) : kWord;
+    text += words == LinearWords::tags    ? std::string_view(tree.label)
+            : words == LinearWords::words ? std::string_view(tree.word)
+                                          : kWord;
     return;
   }
   text += '(';
@@ -113,6 +115,17 @@ void append_linear(const Tree& tree, LinearWords words, std::string& text) {
   for (const Tree& child : tree.children) append_linear(child, words, text);
   text += " )";
   text += tree.label;
+}
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// What a model wrote for a word: "NNP" is a tag, "." and "-LRB-" look like their words, "IBM" is
+// one.
+bool is_tag(std::string_view sign, std::string_view word) {
+  if (sign == word && is_letter(sign.front())) return false;
+  return std::ranges::all_of(sign, [](unsigned char c) {
+    return c < 0x80 && !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9');
+  });
 }
 
 template <class Visit>
@@ -231,7 +244,8 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
       while (match > 0 && !label.empty() && open[match].label != label) --match;
       while (match > 0 && open.size() > match) close();
     } else if (used < words.size()) {
-      add_word(open.back(), scanner.word());
+      const bool has_tag = is_tag(scanner.word(), words[used]);
+      add_word(open.back(), has_tag ? scanner.word() : kWord);
     }
   }
   // A forgotten final word is most often the full stop, which hangs from the top.

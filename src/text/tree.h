@@ -3,19 +3,23 @@
 //   Tree tree = parse_tree("(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))");
 //   linear_tree(tree)     == "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
 //   tree_from_linear(linear_tree(tree), words_of(tree))     // the tree again, its tags as XX
-//   linear_tree(tree, LinearWords::tags) == "(S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S"
+//   linear_tree(tree, LinearWords::tags)  == "(S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S"
+//   linear_tree(tree, LinearWords::words) == "(S (NP John )NP (VP has (NP a dog )NP )VP . )S"
 //
 // The linear form is that of Vinyals et al. 2015 (Grammar as a Foreign Language): tags are all XX,
-// words are left out because the input has them, and a closing bracket carries its label. Where
-// tags stay, a model learns each from its word, and so which word it is at: it needs fewer trees.
+// words are left out because the input has them, and a closing bracket carries its label. A model
+// must count, then, to know which word it is at. Where it writes the words themselves it copies,
+// which needs far fewer trees to learn.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/enum_names.h"
 #include "heed/text_file.h"
 
 namespace heed {
@@ -45,7 +49,14 @@ bool next_tree_text(LineReader& reader, std::string& text);
 std::optional<Tree> clean_tree(const Tree& tree);
 
 std::string bracket_tree(const Tree& tree);  // on one line
-enum class LinearWords { xx, tags };         // what a word is in a linear form
+// What stands for a word in a linear form.
+enum class LinearWords { xx, tags, words };
+
+template <>
+inline constexpr std::array kEnumNames<LinearWords>{
+    EnumName<LinearWords>{LinearWords::xx, "xx"}, EnumName<LinearWords>{LinearWords::tags, "tags"},
+    EnumName<LinearWords>{LinearWords::words, "words"}};
+
 std::string linear_tree(const Tree& tree, LinearWords words = LinearWords::xx);
 std::vector<std::string> words_of(const Tree& tree);
 std::vector<std::string> tags_of(const Tree& tree);
@@ -53,7 +64,8 @@ std::vector<std::string> tags_of(const Tree& tree);
 // The tree that a linear form means for these words, whatever a model wrote: brackets that never
 // close are closed at the end, closing ones that fit nothing are passed over, words that were
 // forgotten join at the end, surplus ones and empty phrases vanish, and two tops get one above.
-// A word's tag is what stands for it, and XX where it was forgotten.
+// A word's tag is what stands for it if that can be a tag, which has no lower-case letters and no
+// digits and is no word; otherwise XX.
 Tree tree_from_linear(std::string_view linear, std::span<const std::string> words);
 
 }  // namespace heed

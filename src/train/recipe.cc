@@ -300,10 +300,12 @@ void check_objective(const Recipe& r, Checks& c) {
   const std::string kind(name_of(o.kind));
   c.share("objective.mask_rate", o.mask_rate);
   c.share("objective.subword_dropout", o.subword_dropout);
-  const bool keeps_tags =
-      r.data.corpus.tree_tags || std::ranges::any_of(r.data.corpora, &CorpusOptions::tree_tags);
-  c.unless(!keeps_tags || o.kind == Objective::parsing,
-           "data.tree_tags is for parsing, objective.kind is " + kind);
+  const auto writes_xx = [](const CorpusOptions& corpus) {
+    return corpus.tree_words == LinearWords::xx;
+  };
+  c.unless(o.kind == Objective::parsing ||
+               (writes_xx(r.data.corpus) && std::ranges::all_of(r.data.corpora, writes_xx)),
+           "data.tree_words is for parsing, objective.kind is " + kind);
   c.unless(o.subword_dropout == 0 || o.kind == Objective::translation,
            "objective.subword_dropout is for translation, objective.kind is " + kind);
   c.at_least("objective.r_drop", r.objective.loss.r_drop, 0.0f);

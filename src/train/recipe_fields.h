@@ -14,7 +14,7 @@ void describe_corpus(Corpus& c, const char* files_key, Visitor&& visit) {
   visit("second_column", c.second_column, "column of the second or target text");
   visit("label_column", c.label_column, "column of the label");
   visit("unit", c.unit, "what one document of a plain text is");
-  visit("tree_tags", c.tree_tags, "parsing: trees keep the tags of words (otherwise XX)");
+  visit("tree_words", c.tree_words, "parsing: what stands for a word in a tree");
   visit("source_prefix", c.source_prefix, "put in front of every text");
   visit("target_prefix", c.target_prefix, "a piece that every target begins with");
   visit("weight", c.weight, "of this corpus among several");

@@ -115,7 +115,8 @@ TEST(Recipe, ChecksWhatAnObjectiveCannotBe) {
   const auto problem = [](const std::vector<std::string>& sets, const std::string& what) {
     expect_error(ErrorCode::invalid_argument, what, [&] { parse_recipe(kSmall, "r", sets); });
   };
-  problem({"data.tree_tags=true"}, "data.tree_tags is for parsing, objective.kind is translation");
+  problem({"data.tree_words=tags"},
+          "data.tree_words is for parsing, objective.kind is translation");
   problem({"objective.subword_dropout=1.5"}, "objective.subword_dropout is 1.5, must be from 0");
   problem({"objective.subword_dropout=-0.1"}, "objective.subword_dropout is -0.1, must be from 0");
   problem({"objective.subword_dropout=0.1", "objective.kind=parsing"},
