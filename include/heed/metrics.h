@@ -179,6 +179,10 @@ struct BracketOptions {
   int max_error = 10;   // more sentences than this that do not fit throw
   int cutoff_len = 40;  // a second summary is of sentences no longer than this
   bool labeled = true;
+  // Both trees as parsers are trained: without traces (-NONE-) and the phrases they leave empty,
+  // without function tags (NP-SBJ becomes NP) and unnamed tops. Heed's own; EVALB has no such
+  // thing.
+  bool clean = false;
   std::vector<std::string> delete_label{};  // brackets, or words by their tag, that do not count
   std::vector<std::string> delete_label_for_length{};
   std::vector<std::string> quote_label{};  // tags of quotes, which one side may have deleted

@@ -27,7 +27,13 @@ constexpr const char* kBracketsHelp =
     "own\n"
     "files are. --params is a file of EVALB's, such as COLLINS.prm: without one, nothing is "
     "deleted\n"
-    "or taken for equal.\n";
+    "or taken for equal. A treebank's own files have traces (-NONE-), which are words to EVALB: "
+    "with\n"
+    "--clean they and the phrases they leave empty do not count, and NP-SBJ is NP, on both sides. "
+    "So\n"
+    "does training, and heed parse writes such trees:\n"
+    "\n"
+    "  heed parse --model runs/parser sentences.txt | heed eval brackets --clean --ref dev.mrg -\n";
 
 constexpr const char* kPerplexityHelp =
     "FILE has the logarithms of the tokens' probabilities, any number of them a line.\n";
@@ -117,6 +123,7 @@ void add_spans(Program& program, CLI::App& eval) {
 
 struct BracketsFlags : EvalFlags {
   std::string ref, params;
+  bool clean = false;
 };
 
 Json to_json(const BracketSummary& sum) {
@@ -169,8 +176,9 @@ void run_brackets(const BracketsFlags& flags, Output& out) {
     throw Error(ErrorCode::invalid_argument, "heed eval brackets: --ref is missing",
                 "heed eval brackets --ref GOLD [--params FILE] TEST");
   }
-  const BracketOptions options =
+  BracketOptions options =
       flags.params.empty() ? BracketOptions{} : read_bracket_options(flags.params);
+  options.clean = flags.clean;
   const std::vector<std::string> gold = read_some_trees(flags.ref);
   const std::vector<std::string> test = read_some_trees(flags.input);
   if (gold.size() != test.size()) {
@@ -194,6 +202,8 @@ void add_brackets(Program& program, CLI::App& eval) {
   add_argument(topic, "FILE", flags->input, "the trees to score");
   add_text(topic, "--ref", flags->ref, "FILE", "the true trees");
   add_text(topic, "--params", flags->params, "FILE", "EVALB's parameters");
+  add_switch(topic, "--clean", flags->clean,
+             "leave out traces and function tags, as training does");
   add_common_flags(topic, *flags);
   topic.footer(kBracketsHelp);
   program.on_run(topic, [flags](Output& out) { run_brackets(*flags, out); });

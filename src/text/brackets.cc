@@ -3,6 +3,7 @@
 #include <charconv>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "heed/text_file.h"
 #include "text/bracket_tree.h"
 #include "text/metric_text.h"
+#include "text/tree.h"
 
 namespace heed {
 namespace {
@@ -327,6 +329,20 @@ BracketOptions read_bracket_options(const std::string& path) {
   return options;
 }
 
+namespace {
+
+// What is no tree stays as it is: it is compare() that says so. A tree without words is missing.
+std::string cleaned(const std::string& text) {
+  try {
+    const std::optional<Tree> tree = clean_tree(parse_tree(text));
+    return tree ? bracket_tree(*tree) : "";
+  } catch (const Error&) {
+    return text;
+  }
+}
+
+}  // namespace
+
 BracketScore brackets(const std::vector<std::string>& gold, const std::vector<std::string>& test,
                       const BracketOptions& options) {
   if (gold.size() != test.size()) {
@@ -340,8 +356,9 @@ BracketScore brackets(const std::vector<std::string>& gold, const std::vector<st
   BracketScore result{.cutoff_len = options.cutoff_len};
   int errors = 0;
   for (size_t i = 0; i < gold.size(); ++i) {
-    const BracketSentence& sentence =
-        result.sentences.emplace_back(compare(gold[i], test[i], options));
+    const BracketSentence& sentence = result.sentences.emplace_back(
+        options.clean ? compare(cleaned(gold[i]), cleaned(test[i]), options)
+                      : compare(gold[i], test[i], options));
     if (sentence.status != BracketStatus::error) continue;
     // EVALB stops at the error after the one after max_error; so do we.
     if (errors++ > options.max_error) {

@@ -37,6 +37,20 @@ TEST(Brackets, UnlabeledComparesSpansOnly) {
   EXPECT_EQ(brackets(gold, test, {.labeled = false}).all.matched, 3);
 }
 
+TEST(Brackets, ATreebanksOwnTreesAreCleanedWhenAsked) {
+  const std::vector<std::string> gold{
+      "( (S (NP-SBJ-1 (NNP Savin)) (VP (VBD was) (VP (VBN sold) (NP (-NONE- *-1)))) (. .)) )"};
+  const std::vector<std::string> parsed{"(S (NP (XX Savin)) (VP (XX was) (VP (XX sold))) (XX .))"};
+  EXPECT_EQ(brackets(gold, parsed).sentences[0].status, BracketStatus::error);  // a word more
+  const BracketScore score = brackets(gold, parsed, {.clean = true});
+  EXPECT_EQ(score.sentences[0].status, BracketStatus::ok);
+  EXPECT_EQ(score.all.f1, 100);
+  EXPECT_EQ(score.all.matched, 4);
+  // What is no tree is an error as before, and one without words is as good as missing.
+  EXPECT_EQ(brackets(gold, {"(S"}, {.clean = true}).all.errors, 1);
+  EXPECT_EQ(brackets(gold, {"(S (-NONE- *))"}, {.clean = true}).all.skipped, 1);
+}
+
 TEST(Brackets, OneBracketMatchesOnce) {
   const BracketScore score = brackets({"(S (A (A (P x) (Q y))))"}, {"(S (A (P x) (Q y)))"});
   EXPECT_EQ(score.all.matched, 2);
