@@ -128,6 +128,60 @@ bool is_tag(std::string_view sign, std::string_view word) {
   });
 }
 
+std::vector<std::string_view> signs_of(std::string_view linear) {
+  std::vector<std::string_view> signs;
+  TreeScanner scanner(linear);
+  while (const char token = scanner.next()) {
+    if (token == '(') {
+      scanner.label();
+    } else if (token == ')') {
+      scanner.closing_label();
+    } else {
+      signs.push_back(scanner.word());
+    }
+  }
+  return signs;
+}
+
+// The word that each sign stands for, in order; words.size() where it is surplus. By the least
+// number of changes that make the signs the words: one who copies words may forget some or repeat
+// others, and what follows is still in its place. Signs that are like no word count: the first is
+// the first word's.
+std::vector<size_t> align(const std::vector<std::string_view>& signs,
+                          std::span<const std::string> words) {
+  constexpr size_t kMostCells = 1 << 22;
+  const size_t m = signs.size(), n = words.size(), width = n + 1;
+  std::vector<size_t> word_of(m, n);
+  if ((m + 1) * width > kMostCells) {
+    for (size_t i = 0; i < std::min(m, n); ++i) word_of[i] = i;
+    return word_of;
+  }
+  std::vector<uint32_t> changes((m + 1) * width);  // from sign i and word j on
+  for (size_t i = m + 1; i-- > 0;) {
+    for (size_t j = width; j-- > 0;) {
+      uint32_t& here = changes[i * width + j];
+      if (i == m || j == n) {
+        here = static_cast<uint32_t>(m - i + n - j);
+        continue;
+      }
+      const uint32_t both = changes[(i + 1) * width + j + 1] + (signs[i] == words[j] ? 0 : 1);
+      const uint32_t one = std::min(changes[(i + 1) * width + j], changes[i * width + j + 1]) + 1;
+      here = std::min(both, one);
+    }
+  }
+  for (size_t i = 0, j = 0; i < m && j < n;) {
+    const uint32_t here = changes[i * width + j];
+    if (here == changes[(i + 1) * width + j + 1] + (signs[i] == words[j] ? 0 : 1)) {
+      word_of[i++] = j++;
+    } else if (here == changes[(i + 1) * width + j] + 1) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return word_of;
+}
+
 template <class Visit>
 void visit_leaves(const Tree& tree, const Visit& visit) {
   if (tree.is_leaf()) return visit(tree);
@@ -230,6 +284,8 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
     if (!closed.children.empty()) open.back().children.push_back(std::move(closed));
   };
 
+  const std::vector<size_t> word_of = align(signs_of(linear), words);
+  size_t sign = 0;
   TreeScanner scanner(linear);
   while (const char token = scanner.next()) {
     if (token == '(') {
@@ -243,8 +299,9 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
       size_t match = open.size() - 1;
       while (match > 0 && !label.empty() && open[match].label != label) --match;
       while (match > 0 && open.size() > match) close();
-    } else if (used < words.size()) {
-      const bool has_tag = is_tag(scanner.word(), words[used]);
+    } else if (const size_t word = word_of[sign++]; word < words.size()) {
+      while (used < word) add_word(open.back(), kWord);  // what was forgotten before it
+      const bool has_tag = is_tag(scanner.word(), words[word]);
       add_word(open.back(), has_tag ? scanner.word() : kWord);
     }
   }

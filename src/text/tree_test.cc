@@ -73,18 +73,20 @@ TEST(Tree, MakesSomethingOfWhateverAModelWrites) {
   EXPECT_EQ(back("(NP XX )NP (VP XX XX )VP"), "(S (NP (XX a)) (VP (XX b) (XX c)))");  // two tops
   EXPECT_EQ(back("(NP a 7 \xC3\x84 )NP"), "(NP (XX a) (XX b) (XX c))");  // words, wrong ones too
   EXPECT_EQ(bracket_tree(tree_from_linear("(S IBM )S", std::vector<std::string>{"IBM"})),
-            "(S (XX IBM))");                                                 // no tag either
+            "(S (XX IBM))");  // no tag either
+  EXPECT_EQ(back("(S (NP a )NP (VP c )VP )S"), "(S (NP (XX a)) (VP (XX b) (XX c)))");  // without b
+  EXPECT_EQ(back("(S (NP a a )NP (VP b c )VP )S"), "(S (NP (XX a)) (VP (XX b) (XX c)))");
   EXPECT_EQ(back("( S(NP XX)NP XX XX)S"), "(S (NP (XX a)) (XX b) (XX c))");  // odd spaces
 }
 
 // Any sequence of symbols gives a tree over exactly the words.
 TEST(Tree, KeepsTheWordsWhateverTheSymbols) {
-  const char* symbols[] = {"(S ", ")S ", "(NP ", ")NP ", "XX ", "( ", ") ", "junk "};
+  const char* symbols[] = {"(S ", ")S ", "(NP ", ")NP ", "XX ", "( ", ") ", "junk ", "b ", "d "};
   const std::vector<std::string> words{"a", "b", "c", "d", "e"};
   Random random({.seed = 7});
   for (int round = 0; round < 2000; ++round) {
     std::string linear;
-    for (uint64_t n = random.below(20); n > 0; --n) linear += symbols[random.below(8)];
+    for (uint64_t n = random.below(20); n > 0; --n) linear += symbols[random.below(10)];
     const Tree tree = tree_from_linear(linear, words);
     ASSERT_EQ(words_of(tree), words) << linear;
     ASSERT_EQ(parse_tree(bracket_tree(tree)), tree) << linear;
