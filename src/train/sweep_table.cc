@@ -57,6 +57,19 @@ std::optional<double> best_of(const SweepResult& result, const std::string& colu
   return best;
 }
 
+// A metric as a column writes it: all with as many decimals, about four digits in all.
+std::string metric_text(const SweepResult& result, const std::string& column, double value) {
+  double largest = 0;
+  for (const SweepRowResult& r : result.rows) {
+    largest = std::max(largest, std::abs(metric_of(r, column).value_or(0)));
+  }
+  if (largest >= 1e6) return number(value);
+  const int decimals = largest >= 1000 ? 0 : largest >= 100 ? 1 : largest >= 10 ? 2 : 3;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", decimals + (largest < 1 ? 1 : 0), value);
+  return text;
+}
+
 std::string parameters_text(int64_t parameters) {
   const auto count = static_cast<double>(parameters);
   return count >= 1e6 ? number(count / 1e6, "%.2f M") : number(count / 1e3, "%.0f k");
@@ -96,7 +109,8 @@ Grid grid_of(const SweepResult& result) {
     cells.push_back({finished ? std::to_string(r.result.steps) : ""});
     for (const std::string& column : columns) {
       const std::optional<double> value = metric_of(r, column);
-      cells.push_back({value ? number(*value) : "", value && value == best_of(result, column)});
+      cells.push_back({value ? metric_text(result, column, *value) : "",
+                       value && value == best_of(result, column)});
     }
     const double seconds = r.result.seconds;
     cells.push_back({finished && seconds > 0
@@ -192,28 +206,32 @@ std::string bars_svg(const SweepResult& result, const std::string& column) {
     }
   }
   if (!(low <= high)) return {};
-  constexpr double kNames = 260, kBars = 420, kLine = 20, kTop = 30;
+  constexpr double kLetter = 7, kBars = 420, kValue = 80, kLine = 20, kTop = 30;
+  size_t longest = 0;
+  for (const SweepRowResult& r : result.rows) longest = std::max(longest, width_of(r.row.name));
+  const double names = kLetter * static_cast<double>(longest) + 20;
+  const std::string width_text = number(names + kBars + kValue);
   const double start = std::max(0.0, low - 0.25 * std::max(high - low, 1e-9 + 0.02 * high));
   const double height = kTop + kLine * static_cast<double>(result.rows.size()) + 8;
-  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 " +
-                    number(height) + "\" width=\"760\" height=\"" + number(height) +
+  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width_text + " " +
+                    number(height) + "\" width=\"" + width_text + "\" height=\"" + number(height) +
                     "\" role=\"img\" font-size=\"12\" font-family=\"system-ui,sans-serif\" "
                     "fill=\"currentColor\"><text x=\"" +
-                    number(kNames) + "\" y=\"16\" font-weight=\"600\">" + escape_html(column) +
+                    number(names) + "\" y=\"16\" font-weight=\"600\">" + escape_html(column) +
                     (start > 0 ? " (bars begin at " + number(start) + ")" : "") + "</text>";
   const std::optional<double> best = best_of(result, column);
   double y = kTop;
   for (const SweepRowResult& r : result.rows) {
-    svg += "<text x=\"" + number(kNames - 8) + "\" y=\"" + number(y + 13) +
+    svg += "<text x=\"" + number(names - 8) + "\" y=\"" + number(y + 13) +
            "\" text-anchor=\"end\">" + escape_html(r.row.name) + "</text>";
     if (const auto value = metric_of(r, column)) {
       const double width = std::max(1.0, kBars * (*value - start) / std::max(high - start, 1e-12));
-      svg += "<rect x=\"" + number(kNames) + "\" y=\"" + number(y + 2) + "\" width=\"" +
+      svg += "<rect x=\"" + number(names) + "\" y=\"" + number(y + 2) + "\" width=\"" +
              number(width) + "\" height=\"14\" fill=\"" + (value == best ? "#d9480f" : "#1f6feb") +
-             "\"/><text x=\"" + number(kNames + width + 6) + "\" y=\"" + number(y + 13) + "\">" +
-             number(*value) + "</text>";
+             "\"/><text x=\"" + number(names + width + 6) + "\" y=\"" + number(y + 13) + "\">" +
+             metric_text(result, column, *value) + "</text>";
     } else {
-      svg += "<text x=\"" + number(kNames) + "\" y=\"" + number(y + 13) + "\" opacity=\".6\">" +
+      svg += "<text x=\"" + number(names) + "\" y=\"" + number(y + 13) + "\" opacity=\".6\">" +
              name(r.status) + "</text>";
     }
     y += kLine;

@@ -156,6 +156,24 @@ model.ffn = 96
   EXPECT_EQ(longer.rows[2].result.steps, 5);
 }
 
+TEST(SweepTable, WritesAColumnWithAsManyDecimalsAndMakesRoomForNames) {
+  SweepResult result;
+  result.plan.columns = {"bleu"};
+  const std::string longest(60, 'n');
+  for (const auto& [name, bleu] : {std::pair{"short", 9.1287}, std::pair{longest.c_str(), 13.6}}) {
+    SweepRowResult& row = result.rows.emplace_back();
+    row.row.name = name;
+    row.status = RowStatus::finished;
+    row.result.validation = {{"bleu", bleu}};
+  }
+  const std::string table = sweep_table(result, TableFormat::text);
+  EXPECT_THAT(table, HasSubstr(" 9.13 "));
+  EXPECT_THAT(table, HasSubstr(" 13.60 "));
+  const std::string html = sweep_html(result);
+  EXPECT_THAT(html, HasSubstr("viewBox=\"0 0 940 "));  // 60 letters of 7, bars and figures
+  EXPECT_THAT(html, HasSubstr("x=\"432\" y=\"63\" text-anchor=\"end\">" + longest));
+}
+
 TEST_F(SweepTest, AResultThatIsNoneIsMadeAnew) {
   const std::string text = "columns = [\"loss\"]\n[[rows]]\nname = \"base\"\n";
   const int64_t steps = sweep(options(text)).rows[0].result.steps;
