@@ -45,9 +45,10 @@ struct ValidationRequest {
 };
 
 struct ValidationScores {
-  // By objective: translation bleu, chrf; classification accuracy, f1 (mean of the classes),
-  // matthews; regression pearson, spearman; tagging accuracy and, where tags mark spans, f1;
-  // parsing f1. BLEU, chrF and the f1 of spans and brackets are percentages.
+  // By objective: translation bleu, chrf, exact (the share of answers that are as wanted);
+  // classification accuracy, f1 (mean of the classes), matthews; regression pearson, spearman;
+  // tagging accuracy and, where tags mark spans, f1; parsing f1. BLEU, chrF and the f1 of spans and
+  // brackets are percentages.
   std::map<std::string, double> metrics{};
   std::vector<std::string> samples{};  // what to show a reader
 };

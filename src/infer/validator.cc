@@ -80,6 +80,10 @@ ValidationScores translate_all(const ValidationRequest& request, const Model& mo
   ValidationScores scores;
   scores.metrics["bleu"] = bleu(hypotheses, references, {.tokenize = request.tokenize}).score;
   scores.metrics["chrf"] = chrf(hypotheses, references).score;
+  int64_t equal = 0;  // what counts where the answers are names of classes
+  for (size_t i = 0; i < hypotheses.size(); ++i) equal += hypotheses[i] == references[i][0];
+  scores.metrics["exact"] =
+      static_cast<double>(equal) / static_cast<double>(std::max<size_t>(hypotheses.size(), 1));
   for (size_t i = 0; i < sources.size() && is_shown(i, request); ++i) {
     scores.samples.push_back(sample_text(sources[i], hypotheses[i], references[i][0]));
   }

@@ -57,6 +57,7 @@ TEST_F(ValidatorTest, TranslatesAsTheModelFolderSays) {
   EXPECT_EQ(scores.metrics.at("bleu"), bleu(outputs, references, {.tokenize = "none"}).score);
   EXPECT_GT(scores.metrics.at("bleu"), 0);
   EXPECT_EQ(scores.metrics.at("chrf"), chrf(outputs, references).score);
+  EXPECT_EQ(scores.metrics.at("exact"), 1.0 / 3);
   ASSERT_THAT(scores.samples, SizeIs(2));
   EXPECT_THAT(scores.samples[0], HasSubstr("output: " + outputs[0] + "\n"));
 }

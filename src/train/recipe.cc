@@ -392,7 +392,7 @@ void check_values(const Recipe& r, Checks c) {
 std::vector<std::string> metrics_of(Objective objective) {
   switch (objective) {
     case Objective::translation:
-      return {"loss", "perplexity", "accuracy", "bleu", "chrf"};
+      return {"loss", "perplexity", "accuracy", "bleu", "chrf", "exact"};
     case Objective::classification:
       return {"loss", "accuracy", "f1", "matthews"};
     case Objective::regression:

@@ -202,7 +202,8 @@ std::string report_html(const ReportInput& input) {
   html += "</table><h2>Curves</h2><div class=\"curves\">";
   html += curves_svg("loss", {curve_of(history, "train", "loss", "training"),
                               curve_of(history, "validate", "loss", "validation")});
-  for (const char* key : {"bleu", "chrf", "accuracy", "f1", "matthews", "pearson", "spearman"}) {
+  for (const char* key :
+       {"bleu", "chrf", "exact", "accuracy", "f1", "matthews", "pearson", "spearman"}) {
     const Curve curve = curve_of(history, "validate", key, key);
     if (!curve.points.empty()) html += curves_svg(key, {curve});
   }
