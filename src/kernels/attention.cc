@@ -423,9 +423,7 @@ int64_t most_packed_keys(const Attention& a) {
 int64_t attention_scratch_floats(const Attention& attention, bool backward) {
   const int64_t keys = most_packed_keys(attention);
   const int64_t packed = Workspace(nullptr, attention, keys, backward).floats;
-  if (!attention.blocks) return packed;
-  const int64_t in_blocks = BlockWorkspace(nullptr, attention).floats;
-  return keys > 0 ? std::max(packed, in_blocks) : in_blocks;
+  return attention.blocks ? std::max(packed, BlockWorkspace(nullptr, attention).floats) : packed;
 }
 
 void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutput& output,

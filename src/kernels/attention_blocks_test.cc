@@ -134,7 +134,9 @@ class Cache {
   static std::vector<float> run(const Attention& a, int threads) {
     ThreadPool pool(threads);
     std::vector<float> out(static_cast<size_t>(a.query_offsets[a.sequences] * kWidth));
-    std::vector<float> scratch(static_cast<size_t>(threads * attention_scratch_floats(a, false)));
+    // What was there before is not looked at.
+    std::vector<float> scratch(static_cast<size_t>(threads * attention_scratch_floats(a, false)),
+                               std::numeric_limits<float>::quiet_NaN());
     attention_forward(pool, a, {.out = out.data(), .out_stride = kWidth}, scratch.data());
     return out;
   }
@@ -191,6 +193,21 @@ TEST_P(AttentionBlocksTest, ThreadsShareOneSequence) {
     const auto out =
         cache.from_blocks(GetParam(), {{cache.queries(0), kLongest, cache.table(0)}}, threads);
     ASSERT_TRUE(same_bits(out.data(), expected.data(), static_cast<int64_t>(out.size())));
+  }
+}
+
+// Parts of a prompt that begin anywhere, and end in the middle of what threads share.
+TEST_P(AttentionBlocksTest, ThreadsSharePartsOfASequence) {
+  const Cache cache(GetParam().kv_heads, {kLongest});
+  const auto expected = cache.from_rows(GetParam());
+  for (const int threads : {2, 3, 16}) {
+    for (const int64_t at : {5, 21, 64}) {
+      const auto out = cache.from_blocks(
+          GetParam(), {{cache.queries(0) + at * kWidth, kLongest - at, cache.table(0)}}, threads);
+      ASSERT_TRUE(
+          same_bits(out.data(), expected.data() + at * kWidth, static_cast<int64_t>(out.size())))
+          << threads << " threads from " << at;
+    }
   }
 }
 

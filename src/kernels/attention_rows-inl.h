@@ -128,7 +128,7 @@ float online_softmax_row(const ScoreTile& tile, int64_t r, const Scoring& scorin
       hn::StoreU(s, d, row + c);
     }
   }
-  const float new_max = std::max(state.max, hn::GetLane(hn::MaxOfLanes(d, max)));
+  const float new_max = std::max(hn::GetLane(hn::MaxOfLanes(d, max)), state.max);  // NaN stays
   if (new_max == -std::numeric_limits<float>::infinity()) {  // nothing seen so far
     std::memset(row + tile.column, 0, static_cast<size_t>(tile.columns) * sizeof(float));
     return 1;

@@ -206,13 +206,13 @@ struct QueryRange {
   bool operator==(const QueryRange&) const = default;
 };
 
-// The keys that may be seen by these queries, from the first column that is computed on.
+// The keys that may be seen by these queries, and those beside them that share their columns: as
+// ScoreTile::keys counts them.
 inline Problem::Span reached_keys(const Problem& p, const QueryRange& range) {
-  const bool windows = !p.a.global_queries && !p.a.global_keys;
-  const int64_t begin = windows ? p.visible(range.begin).begin / kColumnStep * kColumnStep : 0;
-  const int64_t end =
-      p.a.after > 0 ? p.keys : std::clamp<int64_t>(p.first_position + range.end, 0, p.keys);
-  return {begin, end};
+  if (p.a.global_queries || p.a.global_keys) return {0, p.keys};
+  const int64_t end = p.visible(range.end - 1).end;
+  return {p.visible(range.begin).begin / kColumnStep * kColumnStep,
+          std::min((end + kColumnStep - 1) / kColumnStep * kColumnStep, p.keys)};
 }
 
 // Whether keys and values of a cache are copied together before these queries look at them. So few
@@ -222,8 +222,8 @@ inline bool packs_blocks(int64_t queries) { return queries >= kPackedQueries; }
 
 // What a tile of queries costs, likewise.
 inline int64_t tile_cost(const Problem& p, const QueryRange& range) {
-  const int64_t loaded = p.table ? 0 : p.keys;  // rows are packed before the first tile
-  const int64_t packing = range.begin == 0 ? 16 * loaded + 16 : 0;
+  const bool packs = !p.table || packs_blocks(p.queries);  // before the first tile, mostly
+  const int64_t packing = range.begin == 0 ? 16 * (packs ? p.keys : 0) + 16 : 0;
   if (p.a.global_queries) return packing + (range.end - range.begin) * p.keys;
   const int64_t seen = p.visible(range.end - 1).end - p.visible(range.begin).begin;
   return packing + (range.end - range.begin) * (std::max<int64_t>(seen, 0) + kColumnStep);

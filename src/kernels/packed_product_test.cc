@@ -203,7 +203,7 @@ TEST(PackedProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
 
 // Where 16 bits, or the sum of two products of bytes in them, would not do.
 TEST(PackedProduct, Int8NeverSaturates) {
-  const Shape shape{9, 50, 4096};
+  const Shape shape{33, 50, 4096};  // enough rows for tile registers
   for (const float sign : {1.0f, -1.0f}) {
     std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), 3.0f);
     const PackedMatrix w(WeightType::int8, shape.n, shape.k,
@@ -268,7 +268,7 @@ TEST(PackedProduct, Int4IsCloseToTheProductOfFloats) {
 }
 
 TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
-  const Shape shape{9, 21, 40};
+  const Shape shape{33, 21, 140};
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     for (const WeightType type : kWeightTypes) {
