@@ -414,6 +414,21 @@ TEST_P(EngineWorkersTest, ThousandsOfRequestsAtOnce) {
   EXPECT_EQ(engine.statistics().kv_blocks_used, 0);
 }
 
+// Parts of a prompt that have the same number of rows, and more keys each.
+TEST(Engine, ALongPromptInPartsIsTheSameOnAnyNumberOfThreads) {
+  ModelConfig config = tiny_config(Family::decoder_only);
+  config.width = 64, config.heads = 1, config.max_positions = 512;
+  const Model model(std::make_shared<const Network>(config, 1), make_tokenizer("byte"));
+  Ids prompt;
+  for (int32_t i = 0; i < 250; ++i) prompt.push_back(3 + i * 7 % 250);
+  const auto answer = [&](int threads, int64_t batch_tokens) {
+    Engine engine(model, {.threads = threads, .batch_tokens = batch_tokens});
+    return engine.submit({.ids = prompt, .search = beam_of(1, 5)}).get().best().ids;
+  };
+  const Ids whole = answer(1, 1024);
+  for (const int threads : {1, 4}) EXPECT_EQ(answer(threads, 64), whole);
+}
+
 TEST(Engine, AModelThatDoesNotGenerateIsRefused) {
   ModelConfig config = tiny_config(Family::encoder_only);
   config.head = Head::masked_lm;

@@ -158,12 +158,15 @@ size_t Scheduler::bytes_for(const Run& run) {
   return plan.peak_bytes();
 }
 
-// The same for the batch at hand. Only a bias of attention takes memory for the length of the texts
-// too, which changes with every step: there it is measured each time.
+// The same for the batch at hand. A bias of attention takes memory for the length of the texts too,
+// which changes with every step, and so do texts that run several tokens at once: there it is
+// measured each time.
 template <class Run>
 size_t Scheduler::bytes_for_decoder(const Run& run) {
   const Position position = network_.config().position;
-  if (position == Position::t5_bias || position == Position::alibi) return bytes_for(run);
+  const bool has_bias = position == Position::t5_bias || position == Position::alibi;
+  const bool has_prompts = batch_.rows() > static_cast<int64_t>(batch_.sequences().size());
+  if (has_bias || has_prompts) return bytes_for(run);
   constexpr size_t kMostShapes = 4096;
   const std::pair shape{batch_.rows(), wanted_rows_.size()};
   const auto known = decoder_bytes_.find(shape);
@@ -175,11 +178,10 @@ size_t Scheduler::bytes_for_decoder(const Run& run) {
 // Runs it in an arena that has at least so much.
 template <class Run>
 void Scheduler::with_memory(size_t bytes, const Run& run) {
+  arena_.rewind({0});  // what a run took that threw
   if (bytes > arena_.capacity_bytes()) arena_ = Arena(bytes + bytes / 4);
   Ctx ctx{pool_, arena_};
-  const Arena::Mark mark = arena_.mark();
   run(ctx);
-  arena_.rewind(mark);
 }
 
 void Scheduler::encode_sources() {

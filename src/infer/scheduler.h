@@ -106,7 +106,7 @@ class Scheduler {
   const bool has_source_;
   ThreadPool pool_;
   Arena arena_;
-  // What runs of the decoder need, by (rows, rows with logits): measured once.
+  // What steps of the decoder need, by (rows, rows with logits): measured once.
   std::map<std::pair<int64_t, size_t>, size_t> decoder_bytes_;
   KvCache cache_;
   DecodeBatch batch_;
