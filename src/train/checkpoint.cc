@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -139,6 +140,27 @@ std::optional<int64_t> step_of(const std::string& name) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(step) : std::nullopt;
 }
 
+// Gives `from` the name `to`. A folder that has it is exchanged at once and removed: at no time is
+// there none.
+void replace_folder(const std::string& from, const std::string& to) {
+  std::error_code failed;
+  if (!fs::exists(to)) {
+    fs::rename(from, to, failed);
+    if (failed) fail(to, failed.message());
+    return;
+  }
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(from, failed);
+    return;
+  }
+  const std::string old = to + ".old";  // not every file system can do that
+  fs::remove_all(old, failed);
+  fs::rename(to, old, failed);
+  if (!failed) fs::rename(from, to, failed);
+  if (failed) fail(to, failed.message());
+  fs::remove_all(old, failed);
+}
+
 std::string text_of_file(const std::string& path) {
   const MappedFile file(path);
   return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
@@ -227,17 +249,31 @@ void Checkpoints::commit(Network& network, Optimizer& optimizer, const TrainingS
   add_views(kMoment1, optimizer.moment1(), p, views);
   add_views(kMoment2, optimizer.moment2(), p, views);
   if (optimizer.has_average()) add_views(kAverage, optimizer.average(), p, views);
-  write_safetensors(partial + kTrainingFile, views);
-  AtomicFile file(partial + kStateFile);
-  file.write(to_json(state));
-  file.commit();
-  sync_folder(partial);
-  std::error_code failed;
-  // The same step is there when a finished training is gone on with; it says nothing new.
-  fs::remove_all(final, failed);
-  fs::rename(partial, final, failed);
-  if (failed) fail(final, failed.message());
+  try {
+    write_safetensors(partial + kTrainingFile, views);
+    AtomicFile file(partial + kStateFile);
+    file.write(to_json(state));
+    file.commit();
+    sync_folder(partial);
+    // The same step is there when a finished training is gone on with, or one that was stopped
+    // while it was judged.
+    replace_folder(partial, final);
+  } catch (...) {
+    abandon(state.step);
+    throw;
+  }
   sync_folder(folder_);
+}
+
+void Checkpoints::abandon_all() const {
+  std::error_code ignored;
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const fs::path name = entry.path().filename();
+    const bool is_left = name.extension() == ".partial" || name.extension() == ".old";
+    if (is_left && step_of(name.stem())) left.push_back(entry.path());
+  }
+  for (const fs::path& folder : left) fs::remove_all(folder, ignored);
 }
 
 void Checkpoints::abandon(int64_t step) const {

@@ -6,8 +6,8 @@
 //     state.json                          step, place in the corpus, best metric, …
 //
 // A checkpoint is written as step-1000.partial, flushed to the disk, and renamed. A killed process
-// leaves at most a .partial, which the next writer of that step replaces; a full disk throws, and
-// what was there before stays.
+// leaves at most a .partial, which the next run removes; a full disk throws, and what was there
+// before stays.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +70,10 @@ class Checkpoints {
   // Adds what training needs to go on, and gives the folder its name.
   void commit(Network& network, Optimizer& optimizer, const TrainingState& state);
 
-  // Takes back what begin() wrote.
+  // Takes back what begin() wrote; commit() does so when it throws.
   void abandon(int64_t step) const;
+  // Removes what killed processes left. For one who alone writes here.
+  void abandon_all() const;
 
   // Fills weights, slots and the state of the step. Throws corrupt_file or invalid_argument when
   // it belongs to another model.

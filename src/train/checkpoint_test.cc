@@ -158,6 +158,31 @@ TEST_F(CheckpointTest, AHalfWrittenOneIsNone) {
   EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5, 6}));
 }
 
+TEST_F(CheckpointTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 5);
+  checkpoints.begin(network_, 6, {});
+  fs::create_directories(path("checkpoints/step-4.old"));
+  fs::create_directories(path("checkpoints/mine.partial"));  // somebody else's
+  checkpoints.abandon_all();
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5}));
+  EXPECT_FALSE(fs::exists(path("checkpoints/step-6.partial")));
+  EXPECT_FALSE(fs::exists(path("checkpoints/step-4.old")));
+  EXPECT_TRUE(fs::exists(path("checkpoints/mine.partial")));
+}
+
+TEST_F(CheckpointTest, TheSameStepAgainReplacesIt) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 5);
+  write("checkpoints/step-5/note", "of the first");
+  save(checkpoints, optimizer, 5);
+  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5}));
+  EXPECT_FALSE(fs::exists(path("checkpoints/step-5/note")));
+  EXPECT_FALSE(fs::exists(path("checkpoints/step-5.partial")));
+}
+
 // A limit on the size of files stands for a full disk.
 TEST_F(CheckpointTest, AFullDiskLeavesTheOneBefore) {
   Checkpoints checkpoints(path("checkpoints"));
@@ -169,7 +194,10 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheOneBefore) {
   rlimit small = limit;
   small.rlim_cur = 4096;
   const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  checkpoints.begin(network_, 6, {});
   setrlimit(RLIMIT_FSIZE, &small);
+  EXPECT_THROW(checkpoints.commit(network_, optimizer, {.step = 6}), Error);
+  EXPECT_FALSE(fs::exists(path("checkpoints/step-6.partial")));
   EXPECT_THROW(save(checkpoints, optimizer, 6), Error);
   setrlimit(RLIMIT_FSIZE, &limit);
   std::signal(SIGXFSZ, ignored);

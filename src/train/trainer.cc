@@ -132,6 +132,7 @@ void Trainer::load_newest() {
     throw Error(ErrorCode::invalid_argument, o_.folder + ": " + failed.message(),
                 "--out takes a folder that can be written");
   }
+  checkpoints_.abandon_all();
   const std::vector<Checkpoint> saved = checkpoints_.list();
   if (saved.empty()) {
     state_.seed = o_.train.seed;
@@ -183,9 +184,14 @@ void Trainer::rehearse() {
 std::map<std::string, double> Trainer::rehearse_decoding() {
   constexpr size_t kFewExamples = 4;
   const std::string folder = checkpoints_.begin(o_.network, state_.step, o_.save_beside_model);
-  const ValidationScores scores = decode(folder, kFewExamples);
-  checkpoints_.abandon(state_.step);
-  return scores.metrics;
+  try {
+    const ValidationScores scores = decode(folder, kFewExamples);
+    checkpoints_.abandon(state_.step);
+    return scores.metrics;
+  } catch (...) {
+    checkpoints_.abandon(state_.step);
+    throw;
+  }
 }
 
 void Trainer::diverged(const std::string& what) const {
