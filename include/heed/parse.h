@@ -33,7 +33,8 @@ class Parser {
   // With an engine that others use too.
   explicit Parser(std::shared_ptr<Engine> engine);
 
-  // Sentences are words with white space between. `search`: nothing takes the model's own.
+  // Sentences are words with white space between; brackets become -LRB- and -RRB-, as in the Penn
+  // Treebank. `search`: nothing takes the model's own.
   // `is_cancelled` is as Engine::run() takes it.
   std::vector<Parsed> parse(const std::vector<std::string>& sentences,
                             const std::optional<SearchOptions>& search = {},

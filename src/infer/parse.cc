@@ -19,6 +19,21 @@ const Model& checked(const Model& model) {
   return model;
 }
 
+// As the Treebank writes brackets: those of a tree are not words'.
+std::string without_brackets(const std::string& word) {
+  std::string text;
+  for (const char c : word) {
+    if (c == '(') {
+      text += "-LRB-";
+    } else if (c == ')') {
+      text += "-RRB-";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Parser::Parser(Model model, const EngineOptions& options)
@@ -40,8 +55,8 @@ std::vector<Parsed> Parser::parse(const std::vector<std::string>& sentences,
     std::vector<std::string>& of_sentence = words.emplace_back();
     std::string joined;  // by single spaces, as in training
     for (std::string word; text >> word;) {
-      joined += (joined.empty() ? "" : " ") + word;
-      of_sentence.push_back(std::move(word));
+      of_sentence.push_back(without_brackets(word));
+      joined += (joined.empty() ? "" : " ") + of_sentence.back();
     }
     if (of_sentence.empty()) continue;
     requests.push_back({.text = std::move(joined), .search = search, .may_truncate = true});

@@ -119,15 +119,6 @@ void append_linear(const Tree& tree, LinearWords words, std::string& text) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// What a model wrote for a word: "NNP" is a tag, "." and "-LRB-" look like their words, "IBM" is
-// one.
-bool is_tag(std::string_view sign, std::string_view word) {
-  if (sign == word && is_letter(sign.front())) return false;
-  return std::ranges::all_of(sign, [](unsigned char c) {
-    return c < 0x80 && !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9');
-  });
-}
-
 std::vector<std::string_view> signs_of(std::string_view linear) {
   std::vector<std::string_view> signs;
   TreeScanner scanner(linear);
@@ -180,6 +171,18 @@ std::vector<size_t> align(const std::vector<std::string_view>& signs,
     }
   }
   return word_of;
+}
+
+// Whether words stand for themselves, rather than tags for them: of a model that copies, most do.
+bool are_words(const std::vector<std::string_view>& signs, const std::vector<size_t>& word_of,
+               std::span<const std::string> words) {
+  int64_t equal = 0, letters = 0;  // punctuation is its own tag
+  for (size_t i = 0; i < signs.size(); ++i) {
+    if (word_of[i] == words.size() || !is_letter(words[word_of[i]].front())) continue;
+    equal += signs[i] == words[word_of[i]];
+    ++letters;
+  }
+  return equal > 0 && 3 * equal >= letters;
 }
 
 template <class Visit>
@@ -284,7 +287,9 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
     if (!closed.children.empty()) open.back().children.push_back(std::move(closed));
   };
 
-  const std::vector<size_t> word_of = align(signs_of(linear), words);
+  const std::vector<std::string_view> signs = signs_of(linear);
+  const std::vector<size_t> word_of = align(signs, words);
+  const bool copies = are_words(signs, word_of, words);
   size_t sign = 0;
   TreeScanner scanner(linear);
   while (const char token = scanner.next()) {
@@ -301,8 +306,7 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
       while (match > 0 && open.size() > match) close();
     } else if (const size_t word = word_of[sign++]; word < words.size()) {
       while (used < word) add_word(open.back(), kWord);  // what was forgotten before it
-      const bool has_tag = is_tag(scanner.word(), words[word]);
-      add_word(open.back(), has_tag ? scanner.word() : kWord);
+      add_word(open.back(), copies ? kWord : scanner.word());
     }
   }
   // A forgotten final word is most often the full stop, which hangs from the top.

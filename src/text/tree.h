@@ -64,8 +64,8 @@ std::vector<std::string> tags_of(const Tree& tree);
 // The tree that a linear form means for these words, whatever a model wrote: brackets that never
 // close are closed at the end, closing ones that fit nothing are passed over, surplus words and
 // empty phrases vanish, and two tops get one above. A word that was forgotten stands before the
-// next one that was copied, or at the end. A word's tag is what stands for it if that can be a tag,
-// which has no lower-case letters and no digits and is no word; otherwise XX.
+// next one that was copied, or at the end. A word's tag is what stands for it,
+// or XX where words stand for themselves. Words have no brackets.
 Tree tree_from_linear(std::string_view linear, std::span<const std::string> words);
 
 }  // namespace heed
