@@ -54,10 +54,11 @@ struct TrainOptions {
 
 struct TrainResult {
   std::string folder;
-  int rank = 0, ranks = 1;  // of this process, among those that trained
-  int64_t steps = 0;        // done, in all
-  bool finished = false;    // false: stopped before the end
-  double seconds = 0;       // spent in steps, in all
+  int rank = 0, ranks = 1;    // of this process, among those that trained
+  int64_t steps = 0;          // done, in all
+  bool finished = false;      // false: stopped before the end
+  bool was_finished = false;  // before, and asked for no more: nothing was done
+  double seconds = 0;         // spent in steps, in all
   int64_t tokens = 0;
   double loss = 0;                           // of the last step
   std::map<std::string, double> validation;  // of the final model: "loss", "accuracy", …

@@ -58,6 +58,10 @@ std::string config_json(const std::vector<TrainSetting>& settings) {
 }
 
 std::string to_text(const TrainResult& r) {
+  if (r.was_finished) {
+    return r.folder + ": finished already, after " + std::to_string(r.steps) +
+           " steps; train.steps above that goes on, another --out trains anew\n";
+  }
   std::string text = r.folder + ": " + std::to_string(r.steps) + " steps in " +
                      duration(r.seconds) + ", " +
                      fixed(r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0, 0) +
@@ -129,7 +133,9 @@ void add_train(Program& program) {
   add_switch(train, "--mpi", flags->mpi,
              "one of several processes, however they were started (mpirun's are noticed)");
   add_common_flags(train, *flags);
-  flags->seed_option = train.get_option("--seed");
+  CLI::Option* const seed = train.get_option("--seed");
+  seed->description("where random numbers start (default: the recipe's train.seed)");
+  flags->seed_option = seed;
   train.footer(kHelp);
   program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
 }

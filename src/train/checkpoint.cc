@@ -161,6 +161,31 @@ void replace_folder(const std::string& from, const std::string& to) {
   fs::remove_all(old, failed);
 }
 
+// What to do about a checkpoint that cannot be read.
+std::string removal_hint(const fs::path& folder) {
+  const int64_t step = step_of(folder.filename()).value_or(0);
+  int64_t before = -1;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder.parent_path(), missing)) {
+    const int64_t other = step_of(entry.path().filename()).value_or(-1);
+    if (other < step) before = std::max(before, other);
+  }
+  return "remove " + folder.string() +
+         (before < 0 ? " to begin anew: there is no checkpoint before it"
+                     : " to go on from step-" + std::to_string(before));
+}
+
+// Runs `read`; what it finds damaged or missing is told with what to do about it.
+template <class Read>
+auto reading(const fs::path& folder, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt_file && error.code() != ErrorCode::not_found) throw;
+    throw Error(ErrorCode::corrupt_file, error.what(), removal_hint(folder));
+  }
+}
+
 std::string text_of_file(const std::string& path) {
   const MappedFile file(path);
   return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
@@ -188,8 +213,7 @@ std::string to_json(const TrainingState& state) {
 TrainingState state_from_json(const std::string& text, const std::string& where) {
   const Json json = parse_object(text);
   const auto corrupt = [&](const std::string& why) {
-    return Error(ErrorCode::corrupt_file, where + ": " + why,
-                 "remove this checkpoint's folder to go on from the one before");
+    return Error(ErrorCode::corrupt_file, where + ": " + why);
   };
   if (!json.is_object()) throw corrupt("not a JSON object");
   if (json.value("version", Json()) != kStateVersion)
@@ -220,7 +244,9 @@ std::vector<Checkpoint> Checkpoints::list() const {
   for (const auto& entry : fs::directory_iterator(folder_, missing)) {
     if (!step_of(entry.path().filename())) continue;
     const std::string state = entry.path().string() + kStateFile;
-    list.push_back({entry.path(), state_from_json(text_of_file(state), state)});
+    list.push_back({entry.path(), reading(entry.path(), [&] {
+                      return state_from_json(text_of_file(state), state);
+                    })});
   }
   std::ranges::sort(list, {}, [](const Checkpoint& c) { return c.state.step; });
   return list;
@@ -283,7 +309,7 @@ void Checkpoints::abandon(int64_t step) const {
 
 void Checkpoints::load(const Checkpoint& checkpoint, Network& network, Optimizer& optimizer) {
   const std::string where = checkpoint.folder + kTrainingFile;
-  const TensorFile file = TensorFile::open(where);
+  const TensorFile file = reading(checkpoint.folder, [&] { return TensorFile::open(where); });
   Parameters& p = network.parameters();
   read_views(file, kWeights, p, where, p.all_values());
   read_views(file, kMoment1, p, where, optimizer.moment1());

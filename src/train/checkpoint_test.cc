@@ -109,6 +109,31 @@ TEST_F(CheckpointTest, AnotherModelsIsRefused) {
                [&] { Checkpoints::load(checkpoints.list().back(), other, theirs); });
 }
 
+TEST_F(CheckpointTest, ADamagedOneIsToldWithWhatToRemove) {
+  Checkpoints checkpoints(path("checkpoints"));
+  Optimizer optimizer(network_.parameters(), {});
+  save(checkpoints, optimizer, 9);
+  save(checkpoints, optimizer, 10);
+  const auto expect_hint = [&](const std::string& hint) {
+    try {
+      Checkpoints::load(checkpoints.list().back(), network_, optimizer);
+      ADD_FAILURE() << "did not throw";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt_file);
+      EXPECT_THAT(error.hint(), testing::HasSubstr(hint));
+    }
+  };
+  fs::resize_file(path("checkpoints/step-10/training.safetensors"), 100);
+  expect_hint("remove " + path("checkpoints/step-10") + " to go on from step-9");
+  write("checkpoints/step-10/state.json", "{");
+  expect_hint("remove " + path("checkpoints/step-10") + " to go on from step-9");
+  fs::remove(path("checkpoints/step-10/state.json"));
+  expect_hint("remove " + path("checkpoints/step-10") + " to go on from step-9");
+  fs::remove_all(path("checkpoints/step-10"));
+  fs::resize_file(path("checkpoints/step-9/training.safetensors"), 100);
+  expect_hint("there is no checkpoint before it");
+}
+
 TEST_F(CheckpointTest, KeepsTheLastAndTheBest) {
   Checkpoints checkpoints(path("checkpoints"));
   Optimizer optimizer(network_.parameters(), {});

@@ -1,6 +1,7 @@
 #include "train/memory_plan.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <optional>
 
 #include "heed/error.h"
@@ -25,8 +26,13 @@ void add_sequences(Rows& rows, int64_t tokens, int64_t length) {
   }
 }
 
+// Small amounts with a decimal, so that they add up.
 std::string megabytes(int64_t bytes) {
-  return std::to_string((bytes + 500'000) / 1'000'000) + " MB";
+  constexpr double kSmall = 100;
+  const double amount = static_cast<double>(bytes) / 1e6;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f MB", amount < kSmall ? 1 : 0, amount);
+  return text;
 }
 
 }  // namespace
@@ -60,11 +66,15 @@ int64_t bytes_of_slots(const ModelConfig& config, const MemoryPlanOptions& optio
   return copies * bytes_of_weights(config) + options.teacher_bytes;
 }
 
+// What the model takes, whatever the batches are.
+int64_t kept_bytes(const ModelConfig& config, const MemoryPlanOptions& options) {
+  return bytes_of_slots(config, options) + kCopiesWhileSaving * bytes_of_weights(config);
+}
+
 }  // namespace
 
 int64_t room_for_activations(const ModelConfig& config, const MemoryPlanOptions& options) {
-  return options.limit_bytes - bytes_of_slots(config, options) - options.process_bytes -
-         kCopiesWhileSaving * bytes_of_weights(config) - kLibraryBytes;
+  return options.limit_bytes - kept_bytes(config, options) - options.process_bytes - kLibraryBytes;
 }
 
 namespace {
@@ -97,9 +107,11 @@ MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
     throw Error(ErrorCode::out_of_memory,
                 "training needs " + megabytes(options.limit_bytes - room + activations(least)) +
                     ", " + megabytes(options.limit_bytes) +
-                    " are allowed: " + megabytes(plan.weight_bytes) +
-                    " for the weights and their slots, " + megabytes(activations(least)) +
-                    " for one example of " + std::to_string(longest) + " tokens",
+                    " are allowed: " + megabytes(kept_bytes(config, options)) +
+                    " for the weights, their slots and a copy to save, " +
+                    megabytes(options.process_bytes + kLibraryBytes) + " for the program itself, " +
+                    megabytes(activations(least)) + " for one example of " +
+                    std::to_string(longest) + " tokens",
                 "allow more --memory, lower data.max_tokens, or choose a smaller model");
   }
   int64_t low = std::min(least, plan.batch_tokens), high = plan.batch_tokens;

@@ -52,6 +52,15 @@ TEST(MemoryPlan, SaysWhenNothingFits) {
   expect_error(ErrorCode::out_of_memory, "1000 tokens", [&] {
     p.plan({.limit_bytes = 60'000'000, .wanted_tokens = 4096, .longest = 1000});
   });
+  // The parts add up to what is needed: the program is one of them.
+  try {
+    p.plan({.limit_bytes = 1, .wanted_tokens = 16, .longest = 1, .process_bytes = 10'000'000});
+    ADD_FAILURE() << "did not throw";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_THAT(text, testing::HasSubstr("0.0 MB are allowed"));
+    EXPECT_THAT(text, testing::HasSubstr("26.8 MB for the program itself"));  // 10 and 16 MiB
+  }
 }
 
 TEST(MemoryPlan, RunsLayersAgainWhereBatchesWouldBecomeTiny) {

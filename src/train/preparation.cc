@@ -7,8 +7,8 @@
 #include "base/atomic_file.h"
 #include "base/mapped_file.h"
 #include "data/record_reader.h"
+#include "data/record_split.h"
 #include "heed/error.h"
-#include "heed/text_file.h"
 #include "model/json_values.h"
 #include "train/checkpoint.h"
 #include "train/tokenizer_text.h"
@@ -42,15 +42,6 @@ std::vector<CorpusOptions> corpora_of(const Recipe& recipe) {
   if (corpora.empty()) corpora = {recipe.data.corpus};
   for (CorpusOptions& corpus : corpora) corpus.files = in_folder(recipe.data.folder, corpus.files);
   return corpora;
-}
-
-// The last byte of text[0, size) that ends a character of UTF-8.
-size_t character_end(std::string_view text, size_t size) {
-  while (size > 0 && size < text.size() &&
-         (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) {
-    --size;
-  }
-  return size;
 }
 
 TokenizerPtr trained_tokenizer(const Recipe& recipe, const std::vector<CorpusOptions>& corpora,
@@ -178,6 +169,33 @@ void check_family(const ModelConfig& config, Objective objective) {
               "change objective.kind or model.preset");
 }
 
+// How a corpus of labelled texts is read, and what to change about it.
+std::string reading_hint(const CorpusOptions& corpus) {
+  const CorpusFormat format = format_of(corpus, Objective::classification);
+  const std::string read = "read as " + std::string(name_of(format));
+  if (format == CorpusFormat::labelled) {
+    return read + ", where the first word of a line is its label: set data.format if it is another";
+  }
+  const bool named = format == CorpusFormat::jsonl;
+  const auto column = [](const std::string& chosen, const char* otherwise) {
+    return "\"" + (chosen.empty() ? std::string(otherwise) : chosen) + "\"";
+  };
+  return read + ", texts from column " + column(corpus.first_column, named ? "text" : "1") +
+         ", labels from column " +
+         column(corpus.label_column, named                          ? "label"
+                                     : corpus.second_column.empty() ? "2"
+                                                                    : "3") +
+         ": set data.label_column if it is another";
+}
+
+// One class is nothing to learn, and the sign of a file that is read as it was not meant.
+void check_classes(const std::vector<std::string>& labels, const CorpusOptions& corpus) {
+  if (labels.size() != 1) return;
+  throw Error(ErrorCode::invalid_argument,
+              corpus.files.front() + ": every text has the label '" + labels.front() + "'",
+              reading_hint(corpus));
+}
+
 }  // namespace
 
 void make_folder(const std::string& folder) {
@@ -187,39 +205,6 @@ void make_folder(const std::string& folder) {
     throw Error(ErrorCode::invalid_argument, folder + ": " + failed.message(),
                 "--out takes a folder that can be written");
   }
-}
-
-TextSplit split_text(const std::vector<std::string>& files, TextUnit unit, double share,
-                     const std::string& folder) {
-  std::string text;
-  std::vector<size_t> line_ends;
-  for (const std::string& file : files) {
-    LineReader reader(file);
-    for (std::string line; reader.next(line);) {
-      text += line;
-      text += '\n';
-      line_ends.push_back(text.size());
-    }
-  }
-  size_t cut = 0;
-  if (unit == TextUnit::file) {
-    cut = character_end(text, static_cast<size_t>(static_cast<double>(text.size()) * (1 - share)));
-  } else {
-    const auto lines = static_cast<size_t>(static_cast<double>(line_ends.size()) * (1 - share));
-    cut = lines > 0 ? line_ends[lines - 1] : 0;
-  }
-  if (cut == 0 || cut >= text.size()) {
-    throw Error(ErrorCode::invalid_argument,
-                files.front() + ": too short to take validate.share of it away",
-                "give [validate] files of its own");
-  }
-  make_folder(folder);
-  const TextSplit split{folder + "/training.txt", folder + "/validation.txt"};
-  const std::string_view whole = text;
-  // Written once: the corpus' cache knows a file by its time, too.
-  if (!fs::exists(split.training)) write_whole(split.training, whole.substr(0, cut));
-  if (!fs::exists(split.validation)) write_whole(split.validation, whole.substr(cut));
-  return split;
 }
 
 ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int labels) {
@@ -368,13 +353,15 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   std::vector<std::string> validation_files = in_folder(recipe.data.folder, recipe.validate.files);
   if (recipe.validate.share > 0) {
     if (corpora.size() != 1) {
-      throw Error(ErrorCode::invalid_argument, "validate.share is for one corpus of plain text",
+      throw Error(ErrorCode::invalid_argument, "validate.share is for one corpus",
                   "give [validate] files of its own");
     }
-    const TextSplit split =
-        split_text(corpora[0].files, corpora[0].unit, recipe.validate.share, out + "/data");
-    corpora[0].files = {split.training};
-    validation_files = {split.validation};
+    make_folder(out + "/data");
+    const CorpusSplit split =
+        split_corpus(corpora[0], recipe.objective.options.kind, recipe.data.filters,
+                     recipe.validate.share, out + "/data");
+    corpora[0] = split.training;
+    validation_files = split.validation.files;
   }
 
   p.config = fitted_config(recipe, *p.tokenizer, 1);
@@ -403,6 +390,9 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   }
   p.training = std::make_unique<BatchStream>(options, p.tokenizer);
   for (const CorpusReport& report : p.training->reports()) note("data: " + report.summary());
+  if (options.objective.kind == Objective::classification) {
+    check_classes(p.training->labels(), corpora.front());
+  }
   p.stream_options = options;
   if (!validation_files.empty()) {
     StreamOptions held_out = options;

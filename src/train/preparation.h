@@ -18,15 +18,6 @@ namespace heed {
 // Throws invalid_argument when it cannot be made.
 void make_folder(const std::string& folder);
 
-// A training text cut in two.
-struct TextSplit {
-  std::string training, validation;  // paths
-};
-// Writes the first 1 - share of the texts to folder/training.txt and the rest to
-// folder/validation.txt: by characters when each file is one document, else by lines.
-TextSplit split_text(const std::vector<std::string>& files, TextUnit unit, double share,
-                     const std::string& folder);
-
 // The model's config, fitted to the objective and to the tokenizer, but for what the recipe itself
 // says. `labels`: how many classes there are, 0 where none are known yet. Throws invalid_argument
 // when the family cannot learn the objective.

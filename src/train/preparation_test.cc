@@ -15,22 +15,6 @@ Recipe recipe_with(const std::string& preset, const std::vector<std::string>& se
       sets);
 }
 
-TEST_F(PreparationTest, CutsATextInTwo) {
-  write("a.txt", "one\ntwo\nthree\n");
-  write("b.txt", "four\nfive\n");
-  const TextSplit lines =
-      split_text({path("a.txt"), path("b.txt")}, TextUnit::line, 0.4, path("l"));
-  EXPECT_EQ(read_text(lines.training), "one\ntwo\nthree\n");
-  EXPECT_EQ(read_text(lines.validation), "four\nfive\n");
-  // By characters, and never through the middle of one.
-  write("c.txt", "abäöüxyz\n");  // ä at bytes 2 and 3: 0.75 of 12 bytes would cut at 3
-  const TextSplit whole = split_text({path("c.txt")}, TextUnit::file, 0.75, path("w"));
-  EXPECT_EQ(read_text(whole.training), "ab");
-  EXPECT_EQ(read_text(whole.validation), "äöüxyz\n");
-  expect_error(ErrorCode::invalid_argument, "too short",
-               [&] { split_text({path("c.txt")}, TextUnit::line, 0.5, path("x")); });
-}
-
 TEST(FittedConfig, FollowsTokenizerAndObjective) {
   const TokenizerPtr bytes = make_tokenizer("byte");
   const ModelConfig lm =

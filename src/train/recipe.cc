@@ -105,6 +105,7 @@ struct Given {
   std::string section, key;
   Json value;
   std::string origin;
+  std::string text{};  // of --set: the value as it was written
 
   std::string name() const { return section + "." + key; }
 };
@@ -152,7 +153,7 @@ std::vector<Given> given_by_sets(const std::vector<std::string>& sets,
       continue;
     }
     list.push_back({set.substr(0, dot), set.substr(dot + 1, equals - dot - 1),
-                    set_value(set.substr(equals + 1)), "--set"});
+                    set_value(set.substr(equals + 1)), "--set", set.substr(equals + 1)});
   }
   return list;
 }
@@ -193,6 +194,15 @@ void read_corpora(const Given& given, Recipe& recipe, std::vector<std::string>& 
   }
 }
 
+// For a key that takes texts, a bare number of --set is one: data.label_column=2.
+template <class T>
+Json value_for(const Given& given, const T&) {
+  constexpr bool kTakesText =
+      std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>;
+  return kTakesText && given.value.is_number() && !given.text.empty() ? Json(given.text)
+                                                                      : given.value;
+}
+
 // Puts one value where it belongs, or says why not.
 void apply(const Given& given, Recipe& recipe, std::vector<std::string>& problems) {
   if (given.section == "data" && given.key == "corpora") {
@@ -208,7 +218,8 @@ void apply(const Given& given, Recipe& recipe, std::vector<std::string>& problem
     keys.emplace_back(key);
     if (given.key != key) return;
     found = true;
-    const std::string problem = read_key(given.origin + ": " + given.name(), given.value, field);
+    const std::string problem =
+        read_key(given.origin + ": " + given.name(), value_for(given, field), field);
     if (!problem.empty()) problems.push_back(problem);
   });
   const std::vector<std::string> fields = model_fields();

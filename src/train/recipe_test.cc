@@ -60,6 +60,19 @@ TEST(Recipe, SetChangesAndSaysSo) {
   EXPECT_EQ(r.origin("train.seed"), "default");
 }
 
+TEST(Recipe, ABareNumberOfSetIsATextWhereOneIsWanted) {
+  const std::string text =
+      "[model]\npreset = \"gpt2\"\n[data]\ntrain = \"x\"\n[train]\nsteps = 1\n"
+      "[objective]\nkind = \"causal_lm\"\n";
+  const Recipe recipe =
+      parse_recipe(text, "r.toml", {"data.label_column=9", "data.train=2024", "train.out=1e3"});
+  EXPECT_EQ(recipe.data.corpus.label_column, "9");
+  EXPECT_EQ(recipe.data.corpus.files, std::vector<std::string>{"2024"});
+  EXPECT_EQ(recipe.train.out, "1e3");  // as it was written
+  expect_error(ErrorCode::invalid_argument, "expected a text in quotes",
+               [&] { parse_recipe(text + "[validate]\nmetric = 9\n", "r.toml", {}); });
+}
+
 TEST(Recipe, SaysAllThatIsWrongAtOnce) {
   try {
     parse_recipe(R"([model]

@@ -100,7 +100,8 @@ std::string row_name(const std::string& prefix, const std::vector<Change>& chang
 std::string folder_name(const std::string& name) {
   std::string folder;
   for (const char c : name) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '=';
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) ||
+                       std::string_view(".=+").find(c) != std::string_view::npos;
     if (plain) {
       folder += c;
     } else if (!folder.empty() && folder.back() != '-') {

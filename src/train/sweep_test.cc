@@ -90,6 +90,13 @@ model.norm = "rms_norm"
   EXPECT_EQ(plan.rows[4].folder, "as-it-is");
 }
 
+TEST_F(SweepTest, TheSignOfAnExponentMakesAnotherRow) {
+  const SweepPlan plan = plan_sweep(options("[[grid]]\noptimizer.eps = [1e+06, 1e-06]\n"));
+  EXPECT_THAT(plan.rows, SizeIs(2));
+  EXPECT_EQ(plan.rows[0].folder, "eps=1e+06");
+  EXPECT_EQ(plan.rows[1].folder, "eps=1e-06");
+}
+
 TEST_F(SweepTest, SaysWhatIsWrongBeforeAnythingRuns) {
   const auto problem = [&](const std::string& text, const std::string& message) {
     SCOPED_TRACE(text);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -160,6 +161,19 @@ bool has_tokenizer_files(const std::string& folder) {
   return false;
 }
 
+// What another program, or another command, has put into OUT is nobody's to replace.
+void refuse_foreign_model(const std::string& out) {
+  namespace fs = std::filesystem;
+  if (fs::exists(out + "/log.jsonl") || fs::exists(out + "/checkpoints")) return;  // ours
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json",
+                           "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    if (!fs::exists(out + "/" + name)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                out + ": has a model that no training has left there (" + name + ")",
+                "choose another --out: this one would be overwritten");
+  }
+}
+
 // One training from its recipe to its end.
 class Training {
  public:
@@ -169,7 +183,11 @@ class Training {
   TrainResult run() {
     make_folder(recipe_.train.out);
     std::optional<FolderLock> lock;
-    if (ranks_.first()) lock.emplace(recipe_.train.out);
+    if (ranks_.first()) {
+      refuse_foreign_model(recipe_.train.out);
+      lock.emplace(recipe_.train.out);
+    }
+    if (const std::optional<TrainResult> before = finished_before()) return *before;
     keep_seed();
     try {
       prepare_all();
@@ -187,6 +205,57 @@ class Training {
   }
 
  private:
+  // Of a training that came to its end and is asked for no more, whatever else the recipe says by
+  // now: nothing is done, and nothing written.
+  std::optional<TrainResult> finished_before() {
+    std::optional<TrainResult> result;
+    if (ranks_.first()) result = read_finished();
+    if (ranks_.broadcast(int64_t{result.has_value()}) == 0) return std::nullopt;
+    if (!result) result.emplace();
+    result->rank = ranks_.rank(), result->ranks = ranks_.size();
+    return result;
+  }
+
+  std::optional<TrainResult> read_finished() const {
+    const std::string& out = recipe_.train.out;
+    const std::vector<Checkpoint> saved = Checkpoints(out + "/checkpoints").list();
+    if (saved.empty() || !std::filesystem::exists(out + "/model.safetensors")) return std::nullopt;
+    const TrainingState& state = saved.back().state;
+    if (asks_for_more(state)) return std::nullopt;
+    TrainResult result;
+    result.folder = out;
+    result.steps = state.step;
+    result.seconds = state.seconds;
+    result.tokens = state.tokens;
+    result.best_metric = state.best_metric;
+    result.best_step = state.best_step;
+    for (const LogRecord& record : read_history(out, state.step)) {
+      if (const auto parameters = record.value("parameters")) {
+        result.parameters = static_cast<int64_t>(*parameters);
+      }
+      if (record.kind == "train") result.loss = record.value("loss").value_or(0);
+      if (record.kind != "end" || record.step != state.step) continue;
+      result.finished = result.was_finished = true;
+      result.validation = {record.values.begin(), record.values.end()};
+      result.validation.erase("peak_rss_bytes");
+      result.peak_rss_bytes = static_cast<int64_t>(record.value("peak_rss_bytes").value_or(0));
+    }
+    return result.finished ? std::optional(result) : std::nullopt;
+  }
+
+  bool asks_for_more(const TrainingState& state) const {
+    const int patience = recipe_.validate.patience;
+    if (patience > 0 && state.without_better >= patience) return false;
+    if (recipe_.train.steps > 0) return state.step < recipe_.train.steps;
+    // How many steps an epoch has is not known before the data is read; how many were asked for is.
+    const Json settings = Json::parse(state.settings, nullptr, /*allow_exceptions=*/false);
+    const std::string before =
+        settings.is_object() ? settings.value("train.epochs", std::string()) : std::string();
+    double epochs = 0;
+    std::from_chars(before.data(), before.data() + before.size(), epochs);
+    return recipe_.train.epochs > std::max(epochs, static_cast<double>(state.cursor.epoch));
+  }
+
   // A training that goes on keeps its seed: batches of another one would show it some examples
   // twice in an epoch, and others not at all.
   void keep_seed() {

@@ -141,6 +141,96 @@ metric = "accuracy"
   EXPECT_THAT(read_text(path("out") + "/config.json"), HasSubstr("\"1\": \"pos\""));
 }
 
+TEST_F(TrainTest, LeavesModelsAloneThatNoTrainingMade) {
+  write_pairs("train", 20, 1);
+  const std::string path_of_recipe = recipe(pairs_ + "[train]\nsteps = 1\n");
+  fs::create_directory(path("out"));
+  write("out/config.json", "{}");
+  expect_error(ErrorCode::invalid_argument, "has a model that no training has left there",
+               [&] { run(path_of_recipe); });
+  EXPECT_EQ(read_text(path("out/config.json")), "{}");
+  EXPECT_FALSE(fs::exists(path("out/log.jsonl")));
+  fs::remove(path("out/config.json"));
+  EXPECT_TRUE(run(path_of_recipe).finished);
+}
+
+TEST_F(TrainTest, AFinishedTrainingStaysAsItIs) {
+  write_pairs("train", 100, 1);
+  write_pairs("valid", 10, 2);
+  const std::string path_of_recipe =
+      recipe(pairs_ + "[validate]\nfiles = [\"valid.a\", \"valid.b\"]\n");
+  const TrainResult first = run(path_of_recipe, {"train.steps=3"});
+  EXPECT_FALSE(first.was_finished);
+  const auto files = [this] {
+    std::string all;
+    for (const char* name : {"config.json", "model.safetensors", "log.jsonl", "report.html"}) {
+      all += read_text(path("out/") + name);
+    }
+    return all;
+  };
+  const std::string before = files();
+  for (const char* steps : {"train.steps=3", "train.steps=2"}) {
+    SCOPED_TRACE(steps);
+    const TrainResult again = run(path_of_recipe, {steps, "optimizer.learning_rate=0.5"});
+    EXPECT_TRUE(again.finished);
+    EXPECT_TRUE(again.was_finished);
+    EXPECT_EQ(again.steps, 3);
+    EXPECT_EQ(again.parameters, first.parameters);
+    EXPECT_EQ(again.validation, first.validation);
+    EXPECT_EQ(files(), before);
+  }
+  const TrainResult more = run(path_of_recipe, {"train.steps=4"});
+  EXPECT_FALSE(more.was_finished);
+  EXPECT_EQ(more.steps, 4);
+}
+
+TEST_F(TrainTest, ValidatesWithAShareOfAnyFormat) {
+  std::string lines = "label\ttext\n";
+  for (int i = 0; i < 40; ++i) lines += i % 2 ? "pos\tgood fine day\n" : "neg\tbad sad day\n";
+  write("labelled.tsv", lines);
+  const std::string path_of_recipe = recipe("[model]\npreset = \"bert-tiny\"\n" + small_ + R"(
+[data]
+train = "labelled.tsv"
+first_column = "text"
+label_column = "label"
+batch_tokens = 200
+[tokenizer]
+type = "byte"
+[objective]
+kind = "classification"
+[train]
+steps = 1
+[validate]
+share = 0.25
+)");
+  run(path_of_recipe);
+  EXPECT_THAT(notes_, HasSubstr("30 read, 30 kept"));
+  EXPECT_THAT(notes_, HasSubstr("10 read, 10 kept"));
+  EXPECT_THAT(read_text(path("out/config.json")), HasSubstr("\"1\": \"pos\""));
+}
+
+TEST_F(TrainTest, OneClassIsNothingToLearn) {
+  write("labelled.tsv", "good fine day\tpos\nbad sad day\tpos\n");
+  const std::string path_of_recipe = recipe("[model]\npreset = \"bert-tiny\"\n" + small_ + R"(
+[data]
+train = "labelled.tsv"
+[tokenizer]
+type = "byte"
+[objective]
+kind = "classification"
+[train]
+steps = 1
+)");
+  try {
+    run(path_of_recipe);
+    ADD_FAILURE() << "did not throw";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("every text has the label 'pos'"));
+    EXPECT_THAT(error.hint(),
+                HasSubstr("read as tsv, texts from column \"1\", labels from column \"2\""));
+  }
+}
+
 // Under a limit, with batches that are too large for it.
 class TrainMemoryTest : public TrainTest {
  protected:

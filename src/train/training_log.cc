@@ -10,6 +10,11 @@
 #include "model/json_values.h"
 
 namespace heed {
+namespace {
+
+constexpr const char* kLogFile = "/log.jsonl";
+
+}  // namespace
 
 std::optional<double> LogRecord::value(std::string_view name) const {
   for (const auto& [key, number] : values) {
@@ -48,25 +53,33 @@ std::optional<LogRecord> record_from_line(const std::string& line) {
   return record.kind.empty() ? std::nullopt : std::optional(record);
 }
 
-TrainingLog::TrainingLog(const std::string& folder, int64_t resumed_step)
-    : path_(folder + "/log.jsonl"), events_(folder, resumed_step > 0 ? resumed_step + 1 : 0) {
-  std::string line;
-  bool whole = true;
+std::vector<LogRecord> read_history(const std::string& folder, int64_t last_step) {
+  std::vector<LogRecord> history;
   std::map<std::pair<std::string, int64_t>, size_t> places;
-  for (std::ifstream file(path_); std::getline(file, line);) {
-    whole = !file.eof();
+  std::string line;
+  for (std::ifstream file(folder + kLogFile); std::getline(file, line);) {
     const std::optional<LogRecord> record = record_from_line(line);
-    if (!record || record->step > resumed_step) continue;
+    if (!record || record->step > last_step) continue;
     // A later line of the same kind and step is the same again.
     const auto [place, fresh] =
-        places.emplace(std::pair(record->kind, record->step), history_.size());
+        places.emplace(std::pair(record->kind, record->step), history.size());
     if (fresh) {
-      history_.push_back(*record);
+      history.push_back(*record);
     } else {
-      history_[place->second] = *record;
+      history[place->second] = *record;
     }
   }
-  if (!whole) std::ofstream(path_, std::ios::app) << "\n";
+  return history;
+}
+
+TrainingLog::TrainingLog(const std::string& folder, int64_t resumed_step)
+    : path_(folder + kLogFile),
+      history_(read_history(folder, resumed_step)),
+      events_(folder, resumed_step > 0 ? resumed_step + 1 : 0) {
+  std::ifstream file(path_, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() == 0) return;
+  file.seekg(-1, std::ios::end);
+  if (file.get() != '\n') std::ofstream(path_, std::ios::app) << "\n";
 }
 
 void TrainingLog::add(const LogRecord& record) {

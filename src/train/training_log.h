@@ -31,9 +31,13 @@ std::string to_json_line(const LogRecord& record);
 // Nothing when the line is not one of ours: a killed process may leave half a line.
 std::optional<LogRecord> record_from_line(const std::string& line);
 
+// What a folder's log has up to a step; of a line that came again, the last.
+std::vector<LogRecord> read_history(const std::string& folder, int64_t last_step);
+
 class TrainingLog {
  public:
-  // Reads what is there up to `resumed_step`. Throws invalid_argument when it cannot be written.
+  // Goes on after what is there up to `resumed_step`. Throws invalid_argument when it cannot be
+  // written.
   TrainingLog(const std::string& folder, int64_t resumed_step);
 
   void add(const LogRecord& record);
