@@ -213,6 +213,9 @@ struct ScoreOptions {
   // Decoder-only models: begin with the token that begins texts (when there is one), so that the
   // first token of the text has a probability too.
   bool begin = true;
+  // Score the token that the tokenizer puts at the end of a text (when there is one). A model whose
+  // training text had no ends finds it all but impossible.
+  bool end = true;
 };
 
 struct Scored : TaskResult {

@@ -20,14 +20,6 @@ namespace {
 // The contract with scripts; 70 is EX_SOFTWARE of sysexits.h.
 constexpr int kFine = 0, kUserError = 2, kOurBug = 70;
 
-// Scripts count on one line each, so a line break inside a message becomes a space.
-void print_line(const char* label, std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  std::fprintf(stderr, "%s: %s\n", label, text.c_str());
-}
-
 // "heed bench ops": the command without its flags and what follows them.
 std::string command_of(int argc, char** argv) {
   std::string command = "heed";
@@ -56,16 +48,16 @@ std::string usual_hint(ErrorCode code, const std::string& command) {
 }
 
 int report_user_error(const Error& error, const std::string& command) {
-  print_line("error", error.what());
-  print_line("hint", error.hint().empty() ? usual_hint(error.code(), command) : error.hint());
+  print_message("error", error.what());
+  print_message("hint", error.hint().empty() ? usual_hint(error.code(), command) : error.hint());
   return kUserError;
 }
 
 int report_bug(std::string_view what) {
   constexpr std::string_view kPrefix = "internal error";  // HEED_CHECK's messages have it already
   const bool has_prefix = what.starts_with(kPrefix);
-  print_line("error", (has_prefix ? "" : std::string(kPrefix) + ": ") + std::string(what));
-  print_line("hint", "this is a bug in Heed: please report it with the command that you ran");
+  print_message("error", (has_prefix ? "" : std::string(kPrefix) + ": ") + std::string(what));
+  print_message("hint", "this is a bug in Heed: please report it with the command that you ran");
   return kOurBug;
 }
 

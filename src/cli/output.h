@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <string_view>
 
 namespace heed::cli {
@@ -14,6 +15,15 @@ class ReaderGone : public std::exception {
  public:
   const char* what() const noexcept override { return "the reader of the output has gone"; }
 };
+
+// One line "label: text" on standard error. What a file or a flag has brought into the text must
+// not steer the terminal or fill it: see printable().
+void print_message(std::string_view label, std::string_view text);
+
+// The text as one line that is safe to show: a space for a line break, \x1b and the like for
+// control characters and for what is not UTF-8, and of very long text only the beginning and the
+// end.
+std::string printable(std::string_view text);
 
 class Output {
  public:

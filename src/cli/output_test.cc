@@ -29,6 +29,25 @@ TEST(Output, WritesWhatItIsGiven) {
   EXPECT_STREQ(text, "one\ntwo\n");
 }
 
+TEST(Printable, IsOneLineThatSteersNoTerminal) {
+  EXPECT_EQ(printable("größer\n2 €, 𝄞"), "größer 2 €, 𝄞");
+  EXPECT_EQ(printable("a\x1b[31mb\t\x7f"), "a\\x1b[31mb\\x09\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "1m"),
+            "\\xc2\\x9b1m");
+  // Not UTF-8: a stray byte, an overlong form, a surrogate, one that is cut off.
+  EXPECT_EQ(printable("\xff \xc0\xaf \xed\xa0\x80 \xe2\x82"),
+            "\\xff \\xc0\\xaf \\xed\\xa0\\x80 \\xe2\\x82");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+}
+
+TEST(Printable, IsShort) {
+  const std::string line = printable("first " + std::string(100'000, 'x') + " last");
+  EXPECT_LT(line.size(), 2000u);
+  EXPECT_TRUE(line.starts_with("first x") && line.ends_with("x last"));
+  EXPECT_EQ(printable(std::string(2000, 'x')), std::string(2000, 'x'));
+}
+
 TEST(Output, AFullDiskIsAnError) {
   const File full(std::fopen("/dev/full", "w"), std::fclose);
   if (!full) GTEST_SKIP() << "this system has no /dev/full";

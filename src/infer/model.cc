@@ -38,6 +38,11 @@ std::string task_name(const Json& config) {
   return task != config.end() && task->is_string() ? task->get<std::string>() : "";
 }
 
+// Of a model whose files for generating name no end, or that has no such files.
+void add_default_end(const ModelConfig& config, SearchOptions& search) {
+  if (search.end_ids.empty() && config.eos_id >= 0) search.end_ids = {config.eos_id};
+}
+
 }  // namespace
 
 Model::Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, SearchOptions search)
@@ -46,9 +51,7 @@ Model::Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, Sea
       search_(std::move(search)),
       labels_(label_names(Json::object(), network_->config())),
       name_("model") {
-  if (search_.end_ids.empty() && network_->config().eos_id >= 0) {
-    search_.end_ids = {network_->config().eos_id};
-  }
+  add_default_end(network_->config(), search_);
 }
 
 Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
@@ -61,6 +64,7 @@ Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
   GenerationSettings settings = read_generation_settings(
       config, std::filesystem::exists(generation) ? read_json(generation) : Json(), folder);
   model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
+  add_default_end(model.network_->config(), model.search_);
   model.labels_ = label_names(config, model.network_->config());
   model.task_ = task_name(config);
   if (!options.tokenizer) return model;
@@ -85,6 +89,7 @@ Model Model::from_memory(ModelFiles files) {
           : parse_json(files.generation, files.name + "/generation_config.json");
   GenerationSettings settings = read_generation_settings(config, generation, files.name);
   model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
+  add_default_end(model.network_->config(), model.search_);
   model.labels_ = label_names(config, model.network_->config());
   model.task_ = task_name(config);
   if (!files.tokenizer.empty()) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -70,6 +71,23 @@ TEST(Model, FromMemoryIsTheSame) {
   Engine original(Model::load(folder("gpt2")), {.threads = 1, .kv_memory_bytes = 4 << 20});
   Engine engine(copy, {.threads = 1, .kv_memory_bytes = 4 << 20});
   EXPECT_EQ(engine.run_ids({{5, 6, 7}}, search), original.run_ids({{5, 6, 7}}, search));
+}
+
+TEST(Model, EndsWhereItsConfigSaysIfNoOtherFileDoes) {
+  ModelConfig config = tiny_config(Family::decoder_only);
+  config.eos_id = 7;
+  const std::string saved = testing::TempDir() + "/heed_model_end";
+  std::filesystem::remove_all(saved);
+  Network(hf_equivalent(config), Parameters(config)).save(saved);
+  std::filesystem::remove(saved + "/generation_config.json");
+  ModelFiles files;
+  files.config = read(saved + "/config.json");
+  const std::string weights = read(saved + "/model.safetensors");
+  for (const char c : weights) files.tensors.push_back(static_cast<std::byte>(c));
+  ASSERT_NE(files.config.find(R"("model_type": "heed")"), std::string::npos) << files.config;
+  EXPECT_EQ(Model::load(saved).search_options().end_ids, std::vector<int32_t>{7});
+  EXPECT_EQ(Model::from_memory(files).search_options().end_ids, std::vector<int32_t>{7});
+  std::filesystem::remove_all(saved);
 }
 
 TEST(Model, WhatIsNotThereIsNotFound) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <regex>
 
 #include "base/check.h"
 #include "heed/error.h"
@@ -31,18 +32,33 @@ void check_ids(std::span<const int32_t> ids, int64_t vocabulary, const std::stri
   }
 }
 
+bool is_special(const Tokenizer& tokenizer, int32_t id) {
+  const std::span<const int32_t> one(&id, 1);
+  return tokenizer.decode(one).empty() &&
+         !tokenizer.decode(one, {.skip_special_tokens = false}).empty();
+}
+
+// Any vocabulary has pieces that are called as languages are ("de", "it"): a token counts only if
+// it is special, or has a form that words do not have.
 std::optional<int32_t> find_language(const Tokenizer& tokenizer, const std::string& language) {
   for (const std::string& name :
-       {language, "__" + language + "__", ">>" + language + "<<", language + "_XX"}) {
+       {"__" + language + "__", ">>" + language + "<<", language + "_XX", "<2" + language + ">"}) {
     if (const auto id = tokenizer.find(name)) return id;
   }
-  return {};
+  static const std::regex kForms(
+      "__[a-z]{2,3}__|>>[^<>]+<<|<2[^<>]+>|[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}");
+  const auto id = tokenizer.find(language);
+  constexpr size_t kLongest = 32;  // the regular expression would take its stack for longer ones
+  const bool counts = id && language.size() <= kLongest &&
+                      (std::regex_match(language, kForms) || is_special(tokenizer, *id));
+  return counts ? id : std::nullopt;
 }
 
 int32_t language_id(const Model& model, const std::string& language) {
   if (const auto id = find_language(model.tokenizer(), language)) return *id;
   refuse("unknown language '" + language + "': the model's tokenizer has no token for it",
-         "name a token of the tokenizer, such as fr for __fr__ or >>fr<<, or fra_Latn");
+         "models for one pair of languages take none; others have tokens such as __fr__ or >>fr<< "
+         "(fr), or fra_Latn");
 }
 
 // Puts the languages' tokens where multilingual models expect them.
@@ -61,8 +77,10 @@ void add_languages(const Model& model, const Request& request, Encoding& source,
   }
   if (request.target_language.empty()) return;
   const int32_t id = language_id(model, request.target_language);
-  // Marian's multilingual models read the wish in the source; others begin their target with it.
-  if (model.tokenizer().piece(id).starts_with(">>")) {
+  // Marian's multilingual models and MADLAD read the wish in the source; others begin their target
+  // with it.
+  const std::string piece = model.tokenizer().piece(id);
+  if (piece.starts_with(">>") || piece.starts_with("<2")) {
     insert_first(id);
   } else {
     options.forced_first_id = id;

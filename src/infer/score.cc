@@ -23,22 +23,30 @@ struct Text {
   std::vector<TextSpan> offsets;  // as many
 };
 
-Text causal_text(const TaskRunner& runner, const TaskInput& input, bool begin) {
+// Without the tokens that the tokenizer has put after it.
+void drop_end(Encoding& encoding) {
+  while (!encoding.ids.empty() && encoding.is_special.back()) {
+    encoding.ids.pop_back(), encoding.offsets.pop_back(), encoding.is_special.pop_back();
+  }
+}
+
+Text causal_text(const TaskRunner& runner, const TaskInput& input, const ScoreOptions& options) {
   if (!input.ids.empty()) return {input.ids, std::vector<TextSpan>(input.ids.size())};
   const Tokenizer& tokenizer = runner.model().tokenizer();
   Encoding encoding = tokenizer.encode(input.text);
+  if (!options.end) drop_end(encoding);
   Text text{std::move(encoding.ids), std::move(encoding.offsets)};
   int32_t begin_id = tokenizer.special_ids().begin;
   if (begin_id < 0) begin_id = runner.config().bos_id;
-  if (begin && begin_id >= 0 && (text.ids.empty() || text.ids.front() != begin_id)) {
+  if (options.begin && begin_id >= 0 && (text.ids.empty() || text.ids.front() != begin_id)) {
     text.ids.insert(text.ids.begin(), begin_id);
     text.offsets.insert(text.offsets.begin(), TextSpan{});
   }
   return text;
 }
 
-// The decoder's start, the target, and its end.
-Text target_text(const TaskRunner& runner, const TaskInput& input) {
+// The decoder's start, the target, and its end if that counts.
+Text target_text(const TaskRunner& runner, const TaskInput& input, const ScoreOptions& options) {
   const int32_t start = runner.config().decoder_start_id;
   if (start < 0) {
     throw Error(ErrorCode::unsupported, "the model's config.json has no decoder_start_token_id",
@@ -55,10 +63,11 @@ Text target_text(const TaskRunner& runner, const TaskInput& input) {
     }
     const Tokenizer& tokenizer = runner.model().tokenizer();
     Encoding encoding = tokenizer.encode(*input.second, {.side = TextSide::target});
+    if (!options.end) drop_end(encoding);
     text = {std::move(encoding.ids), std::move(encoding.offsets)};
     int32_t end = tokenizer.special_ids().end;
     if (end < 0) end = runner.config().eos_id;
-    if (end >= 0 && (text.ids.empty() || text.ids.back() != end)) {
+    if (options.end && end >= 0 && (text.ids.empty() || text.ids.back() != end)) {
       text.ids.push_back(end);
       text.offsets.emplace_back();
     }
@@ -98,8 +107,8 @@ std::vector<Scored> Scorer::score(const std::vector<TaskInput>& inputs, const Sc
   for (size_t i = 0; i < inputs.size(); ++i) {
     Scored& result = results[i];
     TaskSequence whole;
-    Text text = has_source() ? target_text(*runner_, inputs[i])
-                             : causal_text(*runner_, inputs[i], options.begin);
+    Text text = has_source() ? target_text(*runner_, inputs[i], options)
+                             : causal_text(*runner_, inputs[i], options);
     if (has_source()) {
       TaskInput source = inputs[i];
       source.second.reset();

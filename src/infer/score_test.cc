@@ -52,6 +52,20 @@ TEST_F(ScoreTest, IsTheSumOfTheTokensLogProbabilities) {
   EXPECT_NEAR(scored.perplexity(), std::exp(-sum / 4), 1e-3);
 }
 
+TEST_F(ScoreTest, TheEndCountsUnlessItIsLeftOut) {
+  for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
+    const Scorer scorer(make(decoder(family)), {.threads = 1});
+    const std::vector<TaskInput> inputs{{.text = "the cat sat",
+                                         .second = family == Family::encoder_decoder
+                                                       ? std::optional("the cat sat")
+                                                       : std::nullopt}};
+    const Scored whole = scorer.score(inputs)[0], open = scorer.score(inputs, {.end = false})[0];
+    EXPECT_EQ(whole.ids.back(), 3);  // [SEP]
+    EXPECT_EQ(open.ids, std::vector(whole.ids.begin(), whole.ids.end() - 1));
+    EXPECT_NEAR(open.log_probability, whole.log_probability - whole.token_scores.back(), 1e-4);
+  }
+}
+
 TEST_F(ScoreTest, ScoresALongTextInWindows) {
   const Model model = make(decoder());
   const Scorer scorer(model, {.threads = 1});

@@ -32,7 +32,7 @@ std::vector<TextTokens> texts_of(const Encoding& encoding) {
 std::string verbs_of(const ModelConfig& config) {
   switch (config.head) {
     case Head::language_model:
-      return config.family == Family::encoder_decoder ? "translate, score, attend"
+      return config.family == Family::encoder_decoder ? "translate, score, embed, attend"
                                                       : "generate, score, embed, attend";
     case Head::masked_lm:
       return "fill, embed, attend";

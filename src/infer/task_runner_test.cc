@@ -41,6 +41,19 @@ TEST_F(TaskRunnerTest, KnowsHowMuchAModelReads) {
   EXPECT_EQ(TaskRunner(make(config), {.max_tokens = 100}).max_tokens(), 100);
 }
 
+TEST_F(TaskRunnerTest, SaysWhatElseAModelIsFor) {
+  ModelConfig config = tiny(Head::language_model);
+  config.family = Family::encoder_decoder;
+  config.token_types = 0, config.pooler = false, config.embedding_norm = false;
+  config.decoder_layers = 2, config.decoder_start_id = 0;
+  try {
+    Classifier classifier(make(config));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.hint(), "this model is one for: translate, score, embed, attend");
+  }
+}
+
 TEST_F(TaskRunnerTest, MayBeUsedFromSeveralThreads) {
   const Embedder embedder(make(tiny(Head::none)), {.threads = 2, .batch_tokens = 64});
   const std::vector<TaskInput> inputs = many_texts(30);

@@ -117,6 +117,26 @@ TEST_F(TranslatorTest, UnknownLanguage) {
   EXPECT_THROW(translator_.translate("One.", options), Error);
 }
 
+TEST(Translator, OnlyTokensForLanguagesAreLanguages) {
+  ModelConfig config = tiny_config(Family::encoder_decoder);
+  config.vocabulary = 400;
+  const TokenizerPtr tokenizer = train_tokenizer(
+      {.type = "byte", .special_tokens = {">>de<<", "__fr__", "fra_Latn", "it", "<2es>"}});
+  Translator translator(Model(std::make_shared<const Network>(config, 1), tokenizer),
+                        {.threads = 1, .kv_memory_bytes = 4 << 20});
+  TranslateOptions options = short_options();
+  for (const char* language : {"de", ">>de<<", "fr", "__fr__", "fra_Latn", "it", "es"}) {
+    options.target_language = language;
+    EXPECT_NO_THROW(translator.translate("One.", options)) << language;
+  }
+  ASSERT_TRUE(tokenizer->find("d"));  // a piece like any other
+  for (const bool of_source : {false, true}) {
+    options.target_language = of_source ? "" : "d";
+    options.source_language = of_source ? "d" : "";
+    EXPECT_THROW(translator.translate("One.", options), Error);
+  }
+}
+
 TEST(Translator, OfADecoderOnlyModelIsRefused) {
   EXPECT_THROW(Translator(tiny_model(Family::decoder_only)), Error);
 }

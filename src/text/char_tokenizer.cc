@@ -239,8 +239,8 @@ TokenizerPtr load_char_tokenizer(const TokenizerFolder& folder) {
       options.characters.push_back(c.value);
     }
     return make_char_tokenizer(options);
-  } catch (const nlohmann::json::exception& error) {
-    throw_corrupt(path, error.what());
+  } catch (const nlohmann::json::exception&) {
+    throw_corrupt(path, "a field is missing or of the wrong type");
   } catch (const std::out_of_range&) {
     throw_corrupt(path, "an id is out of range");
   }

@@ -1,5 +1,6 @@
 #include "text/tokenizer_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -65,6 +66,17 @@ bool flag_at(const Json& object, const char* key, bool otherwise) {
   return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
 }
 
+// In our own words; the parser's name its parts. `bytes` it has read, the wrong one too.
+std::string fault_at(const std::string& text, size_t bytes) {
+  if (text.find_first_not_of(" \t\r\n") == text.npos) return "it is empty";
+  if (bytes > text.size()) return "it ends too early";
+  const std::string_view read(text.data(), bytes);
+  const size_t line_begin = read.substr(0, bytes - std::min<size_t>(bytes, 1)).rfind('\n') + 1;
+  return "something is wrong in line " +
+         std::to_string(1 + std::ranges::count(read.substr(0, line_begin), '\n')) + ", column " +
+         std::to_string(bytes - line_begin);
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -82,8 +94,10 @@ Json parse_json(const std::string& text, const std::string& path) {
   }
   try {
     return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::corrupt_file, path + " is not JSON: " + error.what());
+  } catch (const Json::parse_error& error) {
+    throw Error(ErrorCode::corrupt_file, path + " is not JSON: " + fault_at(text, error.byte));
+  } catch (const Json::exception&) {
+    throw Error(ErrorCode::corrupt_file, path + " is not JSON: a number is out of range");
   }
 }
 

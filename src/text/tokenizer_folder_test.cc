@@ -48,6 +48,20 @@ TEST_F(TokenizerFolderTest, ReadsSettingsAndTokens) {
   EXPECT_EQ(added[1].id, std::nullopt);
 }
 
+TEST(ParseJson, SaysWhereItIsWrong) {
+  const auto refuse = [](const std::string& text, const std::string& why) {
+    expect_error(ErrorCode::corrupt_file, "f.json is not JSON: " + why,
+                 [&] { parse_json(text, "f.json"); });
+  };
+  refuse("", "it is empty");
+  refuse(" \n", "it is empty");
+  refuse("{\"a\": [1, 2", "it ends too early");
+  refuse("x", "something is wrong in line 1, column 1");
+  refuse("{\n  \"a\": 1,\n  \"b\": x\n}\n", "something is wrong in line 3, column 8");
+  refuse("{}\n}", "something is wrong in line 2, column 1");
+  refuse("{\"a\": 1e999}", "a number is out of range");
+}
+
 TEST_F(TokenizerFolderTest, SaysWhatIsOfTheWrongType) {
   write("tokenizer_config.json", R"({"legacy": 1, "eos_token": 3,
     "added_tokens_decoder": {"five": "<x>"}})");
