@@ -30,7 +30,7 @@ void check_out_folder(const std::string& model, const std::string& out, bool rep
     refuse("cannot be written", "choose a folder that can be written");
   }
   if (!replaceable && !fs::is_empty(out, none)) {
-    refuse("is not empty", "give a new or an empty folder, or --force to replace the model in it");
+    refuse("is not empty", "give a new or an empty folder, or --force to replace what is in it");
   }
 }
 

@@ -1,4 +1,4 @@
-// The folder that a command writes a model to: a typo in --out must lose nothing.
+// The folder that a command writes a model or a tokenizer to: a typo in --out must lose nothing.
 #pragma once
 
 #include <string>
@@ -6,8 +6,9 @@
 namespace heed::cli {
 
 // Before anything that takes long: whether the folder may be written. Throws invalid_argument for
-// the model's own folder, for what is no folder or cannot be written, and for one that is not empty
-// unless it is `replaceable`. What this does not say the writing itself will.
+// the folder of the model that is read (empty: none), for what is no folder or cannot be written,
+// and for one that is not empty unless it is `replaceable`. What this does not say the writing
+// itself will.
 void check_out_folder(const std::string& model, const std::string& out, bool replaceable);
 
 }  // namespace heed::cli

@@ -2,10 +2,12 @@
 #include "heed/tokenizer.h"
 
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
+#include "cli/out_folder.h"
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -195,10 +197,26 @@ void run_info(const TokenizerFlags& flags, Output& out) {
             "empty text   " + (around.empty() ? "no ids" : joined(around)) + "\n\n" + table.text());
 }
 
+// Of every kind of tokenizer: one that is left from another kind would win over what is saved.
+void remove_tokenizer_files(const std::filesystem::path& folder) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+        "vocab.json", "vocab.txt", "merges.txt", "spiece.model", "sentencepiece.bpe.model",
+        "tokenizer.model", "spm.model", "source.spm", "target.spm"}) {
+    std::error_code error;
+    std::filesystem::remove(folder / name, error);
+    if (!error) continue;
+    throw Error(ErrorCode::invalid_argument,
+                (folder / name).string() + " cannot be removed: " + error.message(),
+                "choose a folder that can be written");
+  }
+}
+
 struct TrainFlags : CommonFlags {
   TokenizerTraining training;
   int vocabulary = 8000;
   std::string out;
+  bool force = false;
 };
 
 void run_train(TrainFlags& flags, Output& out) {
@@ -206,6 +224,7 @@ void run_train(TrainFlags& flags, Output& out) {
     throw Error(ErrorCode::invalid_argument, "heed tokenizer train: --out is missing",
                 "heed tokenizer train --type bpe --vocab 8000 --out DIR FILE…");
   }
+  check_out_folder(/*model=*/"", flags.out, flags.force);
   TokenizerTraining& training = flags.training;
   training.vocabulary = flags.vocabulary;
   training.threads = flags.threads;
@@ -216,6 +235,7 @@ void run_train(TrainFlags& flags, Output& out) {
   TokenizerTrainingReport report;
   const TokenizerPtr tokenizer = train_tokenizer(training, &report);
   progress.clear();
+  remove_tokenizer_files(flags.out);
   tokenizer->save(flags.out);
   if (flags.json) {
     return out.write(dump({{"type", training.type},
@@ -255,7 +275,8 @@ void add_train(Program& program, CLI::App& parent) {
   add_switch(train, "--lowercase", flags->training.lowercase, "read text in lower case");
   add_texts(train, "--special", flags->training.special_tokens, "TOKEN",
             "a special token to add; give it again for more");
-  add_text(train, "--out", flags->out, "DIR", "folder to save it in");
+  add_text(train, "--out", flags->out, "DIR", "a new or an empty folder to save it in");
+  add_switch(train, "--force", flags->force, "replace whatever tokenizer --out holds");
   add_common_flags(train, *flags);
   add_arguments(train, "FILE", flags->training.files, "text to learn from");
   train.footer(kTrainHelp);
