@@ -1,5 +1,6 @@
 #include "serve/http_server.h"
 
+#include <netdb.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -223,6 +224,25 @@ class LibraryRequest : public HttpRequest {
 
 }  // namespace
 
+namespace {
+
+constexpr const char* kHostHint =
+    "--host takes a name or an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all";
+
+// The library does not tell a name that nobody knows from a port that is taken.
+void check_host(const std::string& host) {
+  addrinfo wish{};
+  wish.ai_socktype = SOCK_STREAM, wish.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int fault = ::getaddrinfo(host.c_str(), nullptr, &wish, &found);
+  if (found) ::freeaddrinfo(found);
+  if (fault == 0) return;
+  throw heed::Error(ErrorCode::invalid_argument,
+                    "cannot listen on " + host + ": " + ::gai_strerror(fault), kHostHint);
+}
+
+}  // namespace
+
 class HttpServer::Listener : public httplib::Server {
  public:
   Listener(const HttpLimits& limits, HttpServer::Handler handler)
@@ -248,13 +268,17 @@ class HttpServer::Listener : public httplib::Server {
   }
 
   int bind(const std::string& host, int port) {
+    check_host(host);
     errno = 0;
     const int bound = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : -1;
     if (bound < 0) {
+      const bool is_elsewhere = errno == EADDRNOTAVAIL;
       const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : "";
-      throw heed::Error(ErrorCode::invalid_argument,
-                        "cannot listen on " + host + " port " + std::to_string(port) + why,
-                        "another server may be using it: choose another --port, or 0 for any");
+      throw heed::Error(
+          ErrorCode::invalid_argument,
+          "cannot listen on " + host + " port " + std::to_string(port) + why,
+          is_elsewhere ? kHostHint
+                       : "another server may be using it: choose another --port, or 0 for any");
     }
     ::listen(svr_sock_, kBacklog);
     return bound;

@@ -43,14 +43,21 @@ Json parse_readable(const std::string& text) {
   return json.is_discarded() ? Json() : json;
 }
 
-// The records of a log: of a step that comes again after a resumption, the last; of too many train
-// records, some.
-Json read_records(const fs::path& file) {
+struct Log {
+  // Of a step that comes again after a resumption, the last; of too many train records, some.
+  Json records = Json::array();
+  // As its last record says. A second run may have ended at the step where the first one did, and
+  // then the record of the end stands where it stood.
+  bool has_ended = false;
+};
+
+Log read_log(const fs::path& file) {
   std::ifstream stream(file);
   std::vector<Json> records;
   std::map<std::pair<std::string, int64_t>, size_t> places;
   size_t trained = 0;
   int64_t bytes = 0;
+  Log log;
   for (std::string line; bytes < kMostBytes && std::getline(stream, line);) {
     bytes += static_cast<int64_t>(line.size()) + 1;
     Json record = parse_readable(line);
@@ -60,6 +67,7 @@ Json read_records(const fs::path& file) {
       continue;
     }
     const std::pair key(record["kind"].get<std::string>(), record["step"].get<int64_t>());
+    log.has_ended = key.first == "end";
     const auto [place, is_new] = places.emplace(key, records.size());
     if (is_new) {
       trained += key.first == "train";
@@ -69,17 +77,14 @@ Json read_records(const fs::path& file) {
     }
   }
   const size_t stride = trained / kMostTrainRecords + 1;
-  Json kept = Json::array();
   size_t index = 0;
   for (Json& record : records) {
     const bool is_train = record["kind"] == "train";
     if (is_train && ++index % stride != 0 && index != trained) continue;
-    kept.push_back(std::move(record));
+    log.records.push_back(std::move(record));
   }
-  return kept;
+  return log;
 }
-
-bool has_ended(const Json& records) { return !records.empty() && records.back()["kind"] == "end"; }
 
 }  // namespace
 
@@ -141,9 +146,9 @@ std::optional<Json> RunsFolder::read(const std::string& name,
     json["table"] = table.is_object() ? std::move(table) : Json();
     return json;
   }
-  Json records = read_records(file);
-  json["is_finished"] = has_ended(records);
-  json["records"] = std::move(records);
+  Log log = read_log(file);
+  json["is_finished"] = log.has_ended;
+  json["records"] = std::move(log.records);
   return json;
 }
 

@@ -49,6 +49,15 @@ TEST_F(RunsTest, AStepThatCameTwiceIsToldOnce) {
   EXPECT_TRUE((*RunsFolder(path("runs")).read("sweep/base"))["is_finished"].get<bool>());
 }
 
+TEST_F(RunsTest, AnEndThatCameTwiceIsAnEnd) {
+  const std::string end = "{\"kind\":\"end\",\"step\":30}\n";
+  const std::string again = end + "{\"kind\":\"start\",\"step\":30}\n";
+  write("runs/small/log.jsonl", again + end);
+  EXPECT_TRUE((*RunsFolder(path("runs")).read("small"))["is_finished"].get<bool>());
+  write("runs/small/log.jsonl", again);
+  EXPECT_FALSE((*RunsFolder(path("runs")).read("small"))["is_finished"].get<bool>());
+}
+
 TEST_F(RunsTest, AreReadAnewOnlyWhenTheyHaveChanged) {
   const RunsFolder runs(path("runs"));
   const std::string version = (*runs.read("small"))["version"];

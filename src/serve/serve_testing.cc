@@ -42,7 +42,8 @@ ModelConfig config_of(const std::string& kind) {
     config.family = kind == "gpt" ? Family::decoder_only : Family::encoder_decoder;
     config.token_types = 0, config.pooler = false, config.embedding_norm = false;
     config.encoder_layers = kind == "gpt" ? 0 : 2, config.decoder_layers = 2;
-    config.decoder_start_id = 0, config.eos_id = 3;
+    config.decoder_start_id = 0;
+    config.eos_id = kind == "gpt" ? -1 : 3;  // its weights are random: let it write on
   }
   return config;
 }

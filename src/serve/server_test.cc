@@ -164,6 +164,16 @@ TEST_F(ServerTest, RefusesWhatItCannotServe) {
                [&] { Server({.port = 0, .models = {{.folder = path("none")}}}); });
   start({"gpt"});
   expect_error(ErrorCode::invalid_argument, "cannot listen", [&] { Server({.port = port()}); });
+  // 192.0.2.1 is in examples alone: no machine has it.
+  for (const char* host : {"not a host", "192.0.2.1"}) {
+    try {
+      Server({.host = host, .port = 0});
+      FAIL() << host;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("cannot listen on " + std::string(host)));
+      EXPECT_THAT(error.hint(), HasSubstr("--host")) << error.what();
+    }
+  }
 }
 
 // Everybody gets an answer or a refusal, and run() returns.

@@ -104,12 +104,11 @@ ServedModelPtr choose_model(Call& call, TranslateCall& wish) {
   if (!found && models.size() == 1 && nameless) found = nameless;
   if (!found) {
     const std::string field = !has_target ? "target" : "source";
-    const std::string& language = has_target && !has_source ? wish.source : wish.target;
-    throw HttpError(400,
-                    has_target && has_source
-                        ? wish.source + " to " + wish.target + " is not supported"
-                        : language.substr(0, 40) + " is not supported",
-                    "unsupported_language", field);
+    const std::string source = wish.source.substr(0, 40), target = wish.target.substr(0, 40);
+    // Each may be known on the other's side: then it is the direction that does not fit.
+    const bool is_direction = has_target == has_source && wish.source != "auto";
+    const std::string what = is_direction ? source + " to " + target : has_target ? source : target;
+    throw HttpError(400, what + " is not supported", "unsupported_language", field);
   }
   call.model = found->name();
   return found;

@@ -81,6 +81,7 @@ TEST_F(TranslateRoutesTest, RefusesInTheirForm) {
   refused({{"q", "x"}, {"source", "en"}}, 400, "target is missing");
   refused({{"q", "x"}, {"source", "en"}, {"target", "fr"}}, 400, "fr is not supported");
   refused({{"q", "x"}, {"source", "fr"}, {"target", "de"}}, 400, "fr is not supported");
+  refused({{"q", "x"}, {"source", "de"}, {"target", "en"}}, 400, "de to en is not supported");
   refused({{"q", "x"}, {"target", "de"}, {"format", "html"}}, 400, "format");
   refused({{"q", "x"}, {"model", "gpt"}}, 400, "does not translate");
 }
