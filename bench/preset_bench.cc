@@ -25,7 +25,12 @@ ModelConfig preset_config(const std::string& name, int64_t length) {
 namespace {
 
 WeightType type_of(const std::string& name) {
-  return name == "f32" ? WeightType::f32 : weight_type_from_name(name);
+  if (name == "f32") return WeightType::f32;
+  try {
+    return weight_type_from_name(name);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what(), "use f32, f16, int8 or int4");
+  }
 }
 
 }  // namespace

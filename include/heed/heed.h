@@ -253,6 +253,7 @@ typedef struct heed_score_options {
   int64_t window;  // of long texts; 0: as many tokens as the model reads
   int64_t stride;  // between windows; 0: half of one
   int begin;       // begin with the token that begins texts, so that the first one has a score too
+  int end;         // score the token that ends texts
 } heed_score_options;
 
 void heed_score_options_init(heed_score_options* options);

@@ -73,7 +73,7 @@ static void test_defaults(void) {
   heed_score_options score;
   memset(&score, 0xff, sizeof score);
   heed_score_options_init(&score);
-  CHECK(score.window == 0 && score.stride == 0 && score.begin == 1);
+  CHECK(score.window == 0 && score.stride == 0 && score.begin == 1 && score.end == 1);
 
   heed_model* model = open_model("marian");
   heed_options options;

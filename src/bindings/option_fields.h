@@ -78,6 +78,7 @@ void each_field(ScoreOptions& o, Other& other, Visit visit) {
   visit("window", o.window, other.window);
   visit("stride", o.stride, other.stride);
   visit("begin", o.begin, other.begin);
+  visit("end", o.end, other.end);
 }
 
 // The names of an option's choices, in the order of the enumerators.

@@ -20,7 +20,7 @@ std::string to_text(T value) {
 template <class T>
 std::string expectation(Range<T> range) {
   const bool has_min = range.min != std::numeric_limits<T>::lowest() || std::is_unsigned_v<T>;
-  const bool has_max = range.max != std::numeric_limits<T>::max() || std::is_unsigned_v<T>;
+  const bool has_max = range.max != std::numeric_limits<T>::max() || std::is_integral_v<T>;
   std::string text = std::is_integral_v<T> ? "a whole number" : "a number";
   if (has_min && has_max) {
     return text + " from " + to_text(range.min) + " to " + to_text(range.max);

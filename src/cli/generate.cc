@@ -20,7 +20,9 @@ constexpr const char* kHelp =
     "prompt. Where neither flags nor the model's generation_config.json say otherwise the "
     "likeliest\n"
     "token is taken each time; any of --temperature, --top-k, --top-p and --min-p draws instead.\n"
-    "Encoder-decoder models such as T5 take the prompt as their source.\n"
+    "It ends where the model ends it, or after 128 tokens unless --max-new-tokens or the model's\n"
+    "files say how many. Encoder-decoder models such as T5 take the prompt as their source and\n"
+    "write at most 64 tokens and three for each of the source.\n"
     "\n"
     "Examples:\n"
     "  heed generate --model DIR --prompt 'Once upon a time' --max-new-tokens 100\n"
@@ -51,6 +53,7 @@ SearchOptions generate_options(const GenerateFlags& flags, const Model& model) {
   o.top_k = flags.top_k.value_or(o.top_k);
   o.top_p = flags.top_p.value_or(o.top_p);
   o.min_p = flags.min_p.value_or(o.min_p);
+  check_flags(o);
   check(o);
   return o;
 }

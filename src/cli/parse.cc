@@ -27,6 +27,11 @@ void run_parse(const ParseFlags& flags, Output& out) {
   const Model model = load_model(flags.model, kExample);
   Parser parser(model, {.threads = flags.threads, .batch_tokens = flags.batch_tokens});
   model.tokenizer();  // to say now what is wrong with it
+  // Parsing is told by config.json alone: any encoder-decoder makes trees of some kind.
+  if (!model.task().empty() && model.task() != "parsing") {
+    print_message("warning", "the model was trained for " + model.task() +
+                                 ", not for parsing: the trees mean nothing");
+  }
   std::optional<SearchOptions> search;
   if (flags.beam > 0) {
     search = model.search_options();

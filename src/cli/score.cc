@@ -24,7 +24,7 @@ constexpr const char* kHelp =
     "  heed score --model DIR --document --stride 256 book.txt";
 
 struct ScoreFlags : LineFlags {
-  bool document = false, tokens = false, no_begin = false;
+  bool document = false, tokens = false, no_begin = false, no_end = false;
   int window = 0, stride = 0;
 };
 
@@ -37,9 +37,7 @@ struct Total {
     tokens += std::ssize(scored.ids);
     ++inputs;
   }
-  double perplexity() const {
-    return tokens > 0 ? std::exp(-log_probability / static_cast<double>(tokens)) : 1;
-  }
+  double perplexity() const { return std::exp(-log_probability / static_cast<double>(tokens)); }
 };
 
 std::string to_text(const Scored& scored, const Tokenizer& tokenizer, bool tokens) {
@@ -73,8 +71,10 @@ void run_score(const ScoreFlags& flags, Output& out) {
     throw Error(ErrorCode::invalid_argument, "--document is for decoder-only models",
                 "an encoder-decoder model scores lines: source<tab>target");
   }
-  const ScoreOptions options{
-      .window = flags.window, .stride = flags.stride, .begin = !flags.no_begin};
+  const ScoreOptions options{.window = flags.window,
+                             .stride = flags.stride,
+                             .begin = !flags.no_begin,
+                             .end = !flags.no_end};
   CutLines cut;
   Total total;
   const auto answer = [&](const std::vector<TaskInput>& inputs, int64_t number) {
@@ -101,6 +101,11 @@ void run_score(const ScoreFlags& flags, Output& out) {
     if (!flags.document) answer(inputs, lines.first);
   });
   if (flags.document) answer({{.text = std::move(document)}}, 1);
+  if (total.tokens == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "there is nothing to score: no token has a probability",
+                "give text; the first token has a probability only after one that begins texts");
+  }
   out.write(flags.json ? json_line(Json{{"perplexity", total.perplexity()},
                                         {"log_probability", total.log_probability},
                                         {"scored_tokens", total.tokens},
@@ -124,6 +129,8 @@ void add_score(Program& program) {
              "tokens from one window's start to the next; 0 means half a window");
   add_switch(score, "--no-begin", flags->no_begin,
              "do not begin with the token that begins texts; the first token is then not scored");
+  add_switch(score, "--no-end", flags->no_end,
+             "do not score the token that ends texts: for models whose training text had no ends");
   add_line_flags(score, *flags);
   score.footer(kHelp);
   program.on_run(score, [flags](Output& out) { run_score(*flags, out); });

@@ -121,6 +121,23 @@ SearchOptions search_options(const SearchFlags& flags, const Model& model,
   return o;
 }
 
+void check_flags(const SearchOptions& o) {
+  const auto above = [](const std::string& flag, int64_t value, const std::string& other,
+                        int64_t most, const std::string& hint) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        flag + " " + std::to_string(value) + " is above " + other + " " + std::to_string(most),
+        hint);
+  };
+  if (!o.sample && o.nbest > o.beam) {
+    above("--nbest", o.nbest, "--beam", o.beam, "each answer needs a beam of its own");
+  }
+  if (o.max_new_tokens > 0 && o.min_new_tokens > o.max_new_tokens) {
+    above("--min-new-tokens", o.min_new_tokens, "--max-new-tokens", o.max_new_tokens,
+          "lower the one, or raise the other");
+  }
+}
+
 EngineOptions engine_options(const SearchFlags& flags) {
   EngineOptions options{.threads = flags.threads, .workers = flags.workers};
   options.scores = flags.scores || flags.json;  // who prints none need not pay for them

@@ -34,6 +34,8 @@ struct SearchDefaults {
 };
 SearchOptions search_options(const SearchFlags& flags, const Model& model,
                              const SearchDefaults& defaults);
+// What the library would say of these in the words of its options, in those of the flags.
+void check_flags(const SearchOptions& options);
 EngineOptions engine_options(const SearchFlags& flags);
 
 // Throws invalid_argument when --model is missing.

@@ -143,6 +143,7 @@ void run_translate(const TranslateFlags& flags, Output& out) {
                                      : "translation needs an encoder_decoder model");
   }
   const SearchOptions search = search_options(flags, model, kDefaults);
+  check_flags(search);
   check(search);
   if (flags.inputs.empty()) {
     translate_lines(flags, model, search, out);

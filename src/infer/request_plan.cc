@@ -41,8 +41,10 @@ bool is_special(const Tokenizer& tokenizer, int32_t id) {
 // Any vocabulary has pieces that are called as languages are ("de", "it"): a token counts only if
 // it is special, or has a form that words do not have.
 std::optional<int32_t> find_language(const Tokenizer& tokenizer, const std::string& language) {
-  for (const std::string& name :
-       {"__" + language + "__", ">>" + language + "<<", language + "_XX", "<2" + language + ">"}) {
+  std::string country;  // mBART's German is de_DE, its French fr_XX
+  for (const char c : language) country += c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  for (const std::string& name : {"__" + language + "__", ">>" + language + "<<", language + "_XX",
+                                  language + "_" + country, "<2" + language + ">"}) {
     if (const auto id = tokenizer.find(name)) return id;
   }
   static const std::regex kForms(

@@ -68,6 +68,7 @@ class _ScoreOptions(TypedDict, total=False):
     window: int
     stride: int
     begin: bool
+    end: bool
 
 class Translation:
     @property
