@@ -542,8 +542,6 @@ TEST(TrainSettings, ShowEveryRecipeOfTheProject) {
       set = {"model.from=" + kGoldenFolder + "models/bert-mlm"};
     } else if (entry.path().stem() == "sst2-text") {
       set = {"model.from=" + kGoldenFolder + "models/t5"};
-    } else if (entry.path().stem() == "multi30k-en-de-settle") {
-      set = {"model.from=" + kGoldenFolder + "models/marian"};
     }
     const auto settings = train_settings({.recipe = entry.path(), .set = set});
     EXPECT_GT(settings.size(), 100u) << entry.path();
