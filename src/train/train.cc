@@ -164,7 +164,8 @@ bool has_tokenizer_files(const std::string& folder) {
 // What another program, or another command, has put into OUT is nobody's to replace.
 void refuse_foreign_model(const std::string& out) {
   namespace fs = std::filesystem;
-  if (fs::exists(out + "/log.jsonl") || fs::exists(out + "/checkpoints")) return;  // ours
+  // A training's own folder. A log alone is not: a model may be handed on with it.
+  if (fs::exists(out + "/checkpoints") || fs::exists(out + "/report.html")) return;
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json",
                            "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (!fs::exists(out + "/" + name)) continue;
