@@ -30,8 +30,9 @@ std::string run_text(const PresetBench& bench, const std::string& tokens_of) {
 }
 
 std::string limit_text(double gflops, double fraction, double limit) {
-  return fixed(gflops, 1) + " GFLOP/s, " + fixed(100 * fraction, 0) +
-         " % of the GEMM limit of this run (" + fixed(limit, 1) + ")";
+  // The share is the median of the turns, so it need not be the quotient of the two best.
+  return fixed(gflops, 1) + " GFLOP/s at best (GEMM " + fixed(limit, 1) + "), turn by turn " +
+         fixed(100 * fraction, 0) + " % of the GEMM beside it";
 }
 
 std::string megabytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 0) + " MB"; }
