@@ -15,23 +15,20 @@ struct InfoFlags : CommonFlags {
   std::string model, preset;
 };
 
-std::string megabytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 1) + " MB"; }
-
 std::string to_text(const ModelInfo& info) {
-  std::string text = "model type        " + info.model_type + "\n" + "parameters        " +
-                     std::to_string(info.parameters) + " (" +
-                     fixed(static_cast<double>(info.parameters) / 1e6, 1) + " M)\n" +
-                     "weights           " + megabytes(info.weight_bytes) + " as " +
-                     info.weight_type + "\n" + "to train them     " +
-                     megabytes(info.training_bytes) + " with gradients and Adam\n" +
-                     "FLOPs a token     " + fixed(info.flops_per_token / 1e6, 1) + " M forward\n\n";
+  std::string text =
+      "model type        " + info.model_type + "\n" + "parameters        " +
+      std::to_string(info.parameters) + " (" + count_text(static_cast<double>(info.parameters)) +
+      ")\n" + "weights           " + bytes_text(info.weight_bytes) + " as " + info.weight_type +
+      "\n" + "to train them     " + bytes_text(info.training_bytes) + " with gradients and Adam\n" +
+      "FLOPs a token     " + count_text(info.flops_per_token) + " forward\n\n";
   Table memory({{"sequences", Align::right},
                 {"length", Align::right},
                 {"inference", Align::right},
                 {"training", Align::right}});
   for (const ShapeMemory& shape : info.memory) {
     memory.add_row({std::to_string(shape.sequences), std::to_string(shape.length),
-                    megabytes(shape.inference_bytes), megabytes(shape.training_bytes)});
+                    bytes_text(shape.inference_bytes), bytes_text(shape.training_bytes)});
   }
   Table settings({{"setting"}, {"value"}, {"meaning"}});
   for (const Setting& setting : info.settings) {

@@ -219,8 +219,6 @@ struct Comparison {
   Quality before, after;
 };
 
-std::string megabytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 1) + " MB"; }
-
 std::string to_text(const QuantizeReport& report, const std::optional<Comparison>& eval) {
   Table layers({{"weight"},
                 {"type"},
@@ -234,8 +232,8 @@ std::string to_text(const QuantizeReport& report, const std::optional<Comparison
                     fixed(100 * layer.relative_error, 3) + " %"});
   }
   std::string text = layers.text() + "\nparameters  " + std::to_string(report.parameters) +
-                     "\ntensors     " + megabytes(report.bytes_before) + " -> " +
-                     megabytes(report.bytes_after) + "\n";
+                     "\ntensors     " + bytes_text(report.bytes_before) + " -> " +
+                     bytes_text(report.bytes_after) + "\n";
   if (eval) {
     const std::string label = eval->metric + std::string(12 - eval->metric.size(), ' ');
     text += label + fixed(eval->before.value, 4) + " -> " + fixed(eval->after.value, 4) + "\n" +

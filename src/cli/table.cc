@@ -57,4 +57,10 @@ std::string fixed(double value, int decimals) {
   return std::string(digits, end.ptr);
 }
 
+std::string bytes_text(int64_t bytes) { return count_text(static_cast<double>(bytes)) + "B"; }
+
+std::string count_text(double count) {
+  return count < 1e6 ? fixed(count / 1e3, 1) + " k" : fixed(count / 1e6, 1) + " M";
+}
+
 }  // namespace heed::cli

@@ -30,4 +30,8 @@ class Table {
 // "12.30" for fixed(12.3, 2): a decimal point whatever the locale.
 std::string fixed(double value, int decimals);
 
+// "4.5 MB", "22.6 kB" and "63.1 M", "22.6 k": sizes of models, small ones too.
+std::string bytes_text(int64_t bytes);
+std::string count_text(double count);
+
 }  // namespace heed::cli

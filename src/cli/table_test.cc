@@ -32,5 +32,11 @@ TEST(Fixed, RoundsToTheDecimalsAskedFor) {
   EXPECT_EQ(fixed(std::numeric_limits<double>::max(), 2).size(), 312u);
 }
 
+TEST(Sizes, SayWhatSmallModelsHave) {
+  EXPECT_EQ(bytes_text(22'624), "22.6 kB");
+  EXPECT_EQ(bytes_text(4'512'000), "4.5 MB");
+  EXPECT_EQ(count_text(63'082'496), "63.1 M");
+}
+
 }  // namespace
 }  // namespace heed::cli
