@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include "base/check.h"
 #include "heed/error.h"
@@ -38,21 +37,40 @@ bool is_special(const Tokenizer& tokenizer, int32_t id) {
          !tokenizer.decode(one, {.skip_special_tokens = false}).empty();
 }
 
+bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+
+bool is_code(std::string_view text) {
+  return (text.size() == 2 || text.size() == 3) && std::ranges::all_of(text, is_lower);
+}
+
+// Whether a piece is called as languages are: __de__, >>de<<, <2de>, de_DE or deu_Latn.
+bool names_language(std::string_view text) {
+  const auto within = [&](std::string_view before, std::string_view after) {
+    return text.size() > before.size() + after.size() && text.starts_with(before) &&
+           text.ends_with(after);
+  };
+  if (within("__", "__")) return is_code(text.substr(2, text.size() - 4));
+  if (within(">>", "<<") || within("<2", ">")) return true;
+  const size_t line = text.find('_');
+  if (line == std::string_view::npos || !is_code(text.substr(0, line))) return false;
+  const std::string_view place = text.substr(line + 1);
+  if (place.size() == 2) return std::ranges::all_of(place, is_upper);
+  return line == 3 && place.size() == 4 && is_upper(place[0]) &&
+         std::ranges::all_of(place.substr(1), is_lower);
+}
+
 // Any vocabulary has pieces that are called as languages are ("de", "it"): a token counts only if
 // it is special, or has a form that words do not have.
 std::optional<int32_t> find_language(const Tokenizer& tokenizer, const std::string& language) {
   std::string country;  // mBART's German is de_DE, its French fr_XX
-  for (const char c : language) country += c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  for (const char c : language) country += is_lower(c) ? static_cast<char>(c - 32) : c;
   for (const std::string& name : {"__" + language + "__", ">>" + language + "<<", language + "_XX",
                                   language + "_" + country, "<2" + language + ">"}) {
     if (const auto id = tokenizer.find(name)) return id;
   }
-  static const std::regex kForms(
-      "__[a-z]{2,3}__|>>[^<>]+<<|<2[^<>]+>|[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}");
   const auto id = tokenizer.find(language);
-  constexpr size_t kLongest = 32;  // the regular expression would take its stack for longer ones
-  const bool counts = id && language.size() <= kLongest &&
-                      (std::regex_match(language, kForms) || is_special(tokenizer, *id));
+  const bool counts = id && (names_language(language) || is_special(tokenizer, *id));
   return counts ? id : std::nullopt;
 }
 
