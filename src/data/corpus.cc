@@ -53,12 +53,6 @@ class Fingerprint {
   uint64_t hash_ = kCacheVersion;
 };
 
-std::string hexadecimal(uint64_t number) {
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(number));
-  return digits.data();
-}
-
 // Everything that changes what is stored, but for the files' content.
 uint64_t settings_fingerprint(const CorpusOptions& corpus, const ObjectiveOptions& objective,
                               const FilterOptions& filters, const Tokenizer& tokenizer) {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace heed {
@@ -53,6 +55,13 @@ inline uint64_t hash_text(std::string_view text, uint64_t seed = 0) {
 
 inline uint64_t hash_ids(std::span<const int32_t> ids, uint64_t seed = 0) {
   return hash_bytes(std::as_bytes(ids), seed);
+}
+
+// As names of files have it: 16 digits.
+inline std::string hexadecimal(uint64_t number) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));
+  return digits;
 }
 
 }  // namespace heed

@@ -2,9 +2,7 @@
 
 #include <sys/stat.h>
 
-#include <array>
 #include <bit>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/atomic_file.h"
@@ -112,10 +110,7 @@ std::string fingerprint(const CorpusOptions& corpus, double share) {
       made_of += " " + std::to_string(number);
     }
   }
-  std::array<char, 17> digits{};
-  std::snprintf(digits.data(), digits.size(), "%016llx",
-                static_cast<unsigned long long>(hash_text(made_of)));
-  return digits.data();
+  return hexadecimal(hash_text(made_of));
 }
 
 // ".tsv" of "train.tsv.gz": the parts are not compressed.
