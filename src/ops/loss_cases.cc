@@ -18,15 +18,20 @@ std::vector<int32_t> drawn_labels(RowRange rows, int64_t classes, bool ignore_so
   return labels;
 }
 
-// Each row alone: the sum of their losses is the loss of them all. make(row) builds the case of one
-// row. Not for huge weights, which each part draws again.
-void set_loss_parts(OpCase& op, const std::function<OpCase(int64_t row)>& make) {
+// Each row alone: the sum of their losses is the loss of them all. make(options) builds the case.
+// Not for huge weights, which each part draws again.
+template <class Options>
+void set_loss_parts(OpCase& op, const Options& options, OpCase (*make)(const Options&)) {
   constexpr int64_t kMaxDrawn = 4 << 20;
   const int64_t rows = op.inputs[0].rows;
   if (rows == 0 || rows * op.weights[0].rows * op.weights[0].cols > kMaxDrawn) return;
   op.parts = [=] {
     std::vector<OpPart> parts;
-    for (int64_t row = 0; row < rows; ++row) parts.push_back({make(row), {{row, row + 1}}, {}});
+    for (int64_t row = 0; row < rows; ++row) {
+      Options part = options;
+      part.first_row = row, part.rows = 1;
+      parts.push_back({make(part), {{row, row + 1}}, {}});
+    }
     return parts;
   };
 }
@@ -76,11 +81,7 @@ OpCase vocabulary_cross_entropy_case(const VocabularyCase& o) {
       2 * static_cast<double>(o.rows) * static_cast<double>(o.width * o.vocabulary);
   op.forward = {product, kFloatBytes * static_cast<double>((o.rows + o.vocabulary) * o.width)};
   op.backward = {2 * product, 2 * op.forward.bytes};
-  set_loss_parts(op, [o](int64_t row) {
-    VocabularyCase part = o;
-    part.first_row = row, part.rows = 1;
-    return vocabulary_cross_entropy_case(part);
-  });
+  set_loss_parts(op, o, vocabulary_cross_entropy_case);
   return op;
 }
 
@@ -113,11 +114,7 @@ OpCase vocabulary_kl_divergence_case(const DistillationCase& o) {
   };
   op.forward.flops = 2 * static_cast<double>(o.rows * o.vocabulary) *
                      static_cast<double>(o.width + o.teacher_width);
-  set_loss_parts(op, [o](int64_t row) {
-    DistillationCase part = o;
-    part.first_row = row, part.rows = 1;
-    return vocabulary_kl_divergence_case(part);
-  });
+  set_loss_parts(op, o, vocabulary_kl_divergence_case);
   return op;
 }
 
