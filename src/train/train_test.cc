@@ -66,6 +66,16 @@ batch_tokens = 400
 [tokenizer]
 type = "byte"
 )";
+  const std::string classes_of_tsv_ = "[model]\npreset = \"bert-tiny\"\n" + small_ + R"(
+[data]
+train = "labelled.tsv"
+[tokenizer]
+type = "byte"
+[objective]
+kind = "classification"
+[train]
+steps = 1
+)";
   std::string notes_;
 };
 
@@ -189,22 +199,8 @@ TEST_F(TrainTest, ValidatesWithAShareOfAnyFormat) {
   std::string lines = "label\ttext\n";
   for (int i = 0; i < 40; ++i) lines += i % 2 ? "pos\tgood fine day\n" : "neg\tbad sad day\n";
   write("labelled.tsv", lines);
-  const std::string path_of_recipe = recipe("[model]\npreset = \"bert-tiny\"\n" + small_ + R"(
-[data]
-train = "labelled.tsv"
-first_column = "text"
-label_column = "label"
-batch_tokens = 200
-[tokenizer]
-type = "byte"
-[objective]
-kind = "classification"
-[train]
-steps = 1
-[validate]
-share = 0.25
-)");
-  run(path_of_recipe);
+  run(recipe(classes_of_tsv_), {"data.first_column=text", "data.label_column=label",
+                                "data.batch_tokens=200", "validate.share=0.25"});
   EXPECT_THAT(notes_, HasSubstr("30 read, 30 kept"));
   EXPECT_THAT(notes_, HasSubstr("10 read, 10 kept"));
   EXPECT_THAT(read_text(path("out/config.json")), HasSubstr("\"1\": \"pos\""));
@@ -212,18 +208,8 @@ share = 0.25
 
 TEST_F(TrainTest, OneClassIsNothingToLearn) {
   write("labelled.tsv", "good fine day\tpos\nbad sad day\tpos\n");
-  const std::string path_of_recipe = recipe("[model]\npreset = \"bert-tiny\"\n" + small_ + R"(
-[data]
-train = "labelled.tsv"
-[tokenizer]
-type = "byte"
-[objective]
-kind = "classification"
-[train]
-steps = 1
-)");
   try {
-    run(path_of_recipe);
+    run(recipe(classes_of_tsv_));
     ADD_FAILURE() << "did not throw";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("every text has the label 'pos'"));
