@@ -1,8 +1,6 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "base/check.h"
 #include "kernels/attention_tiles.h"
@@ -64,42 +62,6 @@ void pack_transposed(const float* from, int64_t stride, int64_t rows, int64_t he
   }
 }
 
-// Values as forward reads them: one row of head_dim, where a row of all heads in between would put
-// every row into the same few sets of the cache.
-struct Values {
-  const float* rows;
-  int64_t stride;
-};
-
-// A cache's keys, which are transposed already, and its values into `work`: those of [begin, end).
-Values pack_blocks(const Problem& p, const Problem::Span& span, const Workspace& work) {
-  const Attention& a = p.a;
-  for (int64_t key = span.begin; key < span.end; key += kKvBlock) {
-    const float* from = a.blocks->keys(*p.table, key, p.kv_head);
-    float* to = work.keys + key / kKeyTile * kKeyTile * a.head_dim + key % kKeyTile;
-    for (int64_t c = 0; c < a.head_dim; ++c) {
-      std::copy_n(from + c * kKvBlock, kKvBlock, to + c * kKeyTile);
-    }
-    const int64_t rows = std::min(kKvBlock, span.end - key);
-    std::copy_n(a.blocks->values(*p.table, key, p.kv_head), rows * a.head_dim,
-                work.values + key * a.head_dim);
-  }
-  return {work.values, a.head_dim};
-}
-
-// Rows likewise. Values are copied where several tiles of queries read them.
-Values pack_rows(const Problem& p, const Problem::Span& span, bool copies, const Workspace& work) {
-  const Attention& a = p.a;
-  const int64_t begin = span.begin / kKeyTile * kKeyTile;
-  pack_transposed(p.k + begin * a.k_stride, a.k_stride, span.end - begin, a.head_dim,
-                  work.keys + begin * a.head_dim);
-  if (!copies) return {p.v, a.v_stride};
-  for (int64_t key = span.begin; key < span.end; ++key) {
-    std::copy_n(p.v + key * a.v_stride, a.head_dim, work.values + key * a.head_dim);
-  }
-  return {work.values, a.head_dim};
-}
-
 // scores [queries, columns] = Q Kᵀ, unscaled.
 void raw_scores(const ScoreTile& tile, const float* packed_keys, float* scores) {
   const Attention& a = tile.p().a;
@@ -116,117 +78,6 @@ void raw_scores(const ScoreTile& tile, const float* packed_keys, float* scores) 
                 .accumulate = false});
 }
 
-// Drops some of the probabilities of row r, and scales the others.
-void apply_dropout(const ScoreTile& tile, int64_t r, float* factors, float* row) {
-  const FloatTag d;
-  dropout_factors(tile.p().a.dropout, tile.dropout_group(r), factors, tile.end());
-  for (int64_t c = tile.column; c < tile.end(); c += static_cast<int64_t>(hn::Lanes(d))) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, row + c), hn::LoadU(d, factors + c)), d, row + c);
-  }
-}
-
-// Forward for a tile of queries.
-void forward_tile(const QueryTile& q, const Values& values, const AttentionOutput& output,
-                  const Workspace& work) {
-  const Attention& a = q.p.a;
-  const Scoring scoring(a);
-  RowState states[kQueryTile];
-  std::fill_n(work.sums, q.queries * a.head_dim, 0.0f);
-
-  for_each_key_tile(q, [&](const ScoreTile& tile) {
-    raw_scores(tile, work.keys, work.scores);
-    for (int64_t r = 0; r < q.queries; ++r) {
-      float* row = work.scores + r * kKeyTile;
-      float* sums = work.sums + r * a.head_dim;
-      const float shrink = online_softmax_row(tile, r, scoring, row, states[r]);
-      if (shrink != 1) scale_row(shrink, a.head_dim, sums, sums);
-      if (a.dropout.p > 0) apply_dropout(tile, r, work.factors, row);
-    }
-    tile_product({.m = q.queries,
-                  .n = a.head_dim,
-                  .k = tile.keys,
-                  .a = work.scores + tile.column,
-                  .a_row = kKeyTile,
-                  .a_col = 1,
-                  .b = values.rows + tile.first_key() * values.stride,
-                  .b_row = values.stride,
-                  .c = work.sums,
-                  .c_row = a.head_dim,
-                  .accumulate = true});
-  });
-
-  for (int64_t r = 0; r < q.queries; ++r) {
-    const int64_t row = q.row() + r;
-    const RowState& state = states[r];
-    // A query that sees no key gets zeros; +inf makes backward's exp(score - lse) zero.
-    const bool empty = state.sum == 0;
-    scale_row(empty ? 0.0f : 1 / state.sum, a.head_dim, work.sums + r * a.head_dim,
-              output.out + row * output.out_stride + q.column());
-    if (output.log_sum_exp) {
-      output.log_sum_exp[row * a.heads + q.head] =
-          empty ? std::numeric_limits<float>::infinity() : state.max + std::log(state.sum);
-    }
-  }
-}
-
-// Row r of raw scores into probabilities, exp(score - lse), in place.
-void probabilities_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, float lse,
-                       float* row) {
-  const FloatTag d;
-  const RowMask mask(tile, r);
-  const float* bias = tile.bias_row(tile.p().a.bias, r);
-  const FloatVec shift = hn::Set(d, lse);
-  for (int64_t c = tile.column; c < tile.end(); c += static_cast<int64_t>(hn::Lanes(d))) {
-    FloatVec s = scoring(hn::LoadU(d, row + c));
-    if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
-    hn::StoreU(Exp(d, hn::Sub(mask.apply(s, c), shift)), d, row + c);
-  }
-}
-
-// Writes the probabilities of a tile of queries to `to` [queries, keys], from the log-sum-exp that
-// forward found.
-void write_probabilities(const QueryTile& q, const float* log_sum_exp, const Workspace& work,
-                         float* to) {
-  const Attention& a = q.p.a;
-  const Scoring scoring(a);
-  std::fill_n(to, q.queries * q.p.keys, 0.0f);
-  for_each_key_tile(q, [&](const ScoreTile& tile) {
-    raw_scores(tile, work.keys, work.scores);
-    for (int64_t r = 0; r < q.queries; ++r) {
-      float* row = work.scores + r * kKeyTile;
-      probabilities_row(tile, r, scoring, log_sum_exp[(q.row() + r) * a.heads + q.head], row);
-      std::copy_n(row + tile.column, tile.keys, to + r * q.p.keys + tile.first_key());
-    }
-  });
-}
-
-// Calls body(QueryTile) for these queries of all heads that share the problem's keys.
-template <class Body>
-void for_each_query_tile(const Problem& p, const QueryRange& range, const Body& body) {
-  const int group = p.a.heads / p.a.kv_heads;
-  for (int head = p.kv_head * group; head < (p.kv_head + 1) * group; ++head) {
-    for (int64_t query = range.begin; query < range.end; query += kQueryTile) {
-      body(QueryTile{p, head, query, std::min(kQueryTile, range.end - query)});
-    }
-  }
-}
-
-void forward(const Problem& p, const QueryRange& range, const AttentionOutput& output,
-             int64_t sequence, const Workspace& work) {
-  const Problem::Span span = reached_keys(p, range);
-  const int64_t rows = (range.end - range.begin) * (p.a.heads / p.a.kv_heads);
-  const Values values =
-      p.table ? pack_blocks(p, span, work) : pack_rows(p, span, rows > kQueryTile, work);
-  for_each_query_tile(p, range, [&](const QueryTile& q) {
-    forward_tile(q, values, output, work);
-    if (output.probabilities) {
-      float* first = output.probabilities + output.probability_offsets[sequence];
-      write_probabilities(q, output.log_sum_exp, work,
-                          first + (int64_t{q.head} * p.queries + q.query) * p.keys);
-    }
-  });
-}
-
 // What backward knows of one row besides its scores.
 struct RowBackward {
   float lse, delta;      // delta = Σ dO ∘ O
@@ -240,8 +91,8 @@ struct RowBackward {
 void backward_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, const RowBackward& b,
                   float* row, float* d_row) {
   const FloatTag d;
-  const RowMask mask(tile, r);
-  const float* bias = tile.bias_row(tile.p().a.bias, r);
+  const RowMask mask(tile, tile.q.query + r);
+  const float* bias = tile.bias_row(tile.p().a.bias, tile.q.head, tile.q.query + r);
   const FloatVec shift = hn::Set(d, b.lse), deltas = hn::Set(d, b.delta);
   for (int64_t c = tile.column; c < tile.end(); c += static_cast<int64_t>(hn::Lanes(d))) {
     const FloatVec score = scoring(hn::LoadU(d, row + c));
@@ -305,11 +156,14 @@ void backward_tile(const QueryTile& q, const AttentionGradients& g, const Worksp
                   .accumulate = false});
     for (int64_t r = 0; r < q.queries; ++r) {
       const bool drops = a.dropout.p > 0;
-      if (drops) dropout_factors(a.dropout, tile.dropout_group(r), work.factors, tile.end());
+      if (drops) {
+        dropout_factors(a.dropout, tile.dropout_group(q.head, q.query + r), work.factors,
+                        tile.end());
+      }
       const RowBackward row{.lse = g.log_sum_exp[(q.row() + r) * a.heads + q.head],
                             .delta = deltas[r],
                             .factors = drops ? work.factors : nullptr,
-                            .d_bias = tile.bias_row(g.d_bias, r)};
+                            .d_bias = tile.bias_row(g.d_bias, q.head, q.query + r)};
       backward_row(tile, r, scoring, row, work.scores + r * kKeyTile, work.d_scores + r * kKeyTile);
     }
     const int64_t key_row = p.first_key + tile.first_key();
@@ -379,7 +233,11 @@ void backward(const Attention& a, const AttentionGradients& g, int64_t sequence,
     zero_rows(g.dq + p.first_query * g.dq_stride + group * kv_column, p.queries, g.dq_stride,
               int64_t{group} * a.head_dim);
   }
-  for_each_query_tile(p, {0, p.queries}, [&](const QueryTile& q) { backward_tile(q, g, work); });
+  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    for (int64_t query = 0; query < p.queries; query += kQueryTile) {
+      backward_tile({p, head, query, std::min(kQueryTile, p.queries - query)}, g, work);
+    }
+  }
 }
 
 }  // namespace
@@ -391,7 +249,6 @@ HWY_AFTER_NAMESPACE();
 namespace heed::kernels {
 namespace {
 
-HWY_EXPORT(forward);
 HWY_EXPORT(backward);
 
 void check(const Attention& a) {
@@ -409,21 +266,17 @@ void check_cache(const Attention& a, const AttentionOutput& output) {
              "attention: not with a cache");
 }
 
-// Of the sequences whose keys are packed; 0: none is.
+// Of one sequence; a cache's are read where they are.
 int64_t most_packed_keys(const Attention& a) {
   int64_t most = 0;
-  for (int64_t s = 0; s < a.sequences; ++s) {
-    if (!a.blocks || packs_blocks(a.queries(s))) most = std::max(most, a.keys(s));
-  }
+  for (int64_t s = 0; !a.blocks && s < a.sequences; ++s) most = std::max(most, a.keys(s));
   return most;
 }
 
 }  // namespace
 
 int64_t attention_scratch_floats(const Attention& attention, bool backward) {
-  const int64_t keys = most_packed_keys(attention);
-  const int64_t packed = Workspace(nullptr, attention, keys, backward).floats;
-  return attention.blocks ? std::max(packed, BlockWorkspace(nullptr, attention).floats) : packed;
+  return Workspace(nullptr, attention, most_packed_keys(attention), backward).floats;
 }
 
 void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutput& output,
@@ -433,15 +286,10 @@ void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutp
   HEED_CHECK(!output.probabilities || output.log_sum_exp,
              "attention: probabilities need the log-sum-exp");
   const int64_t keys = most_packed_keys(a), floats = attention_scratch_floats(a, false);
-  const auto run = HWY_DYNAMIC_DISPATCH(forward);
   for_each_query_range(pool, a,
                        [&](int64_t sequence, int kv_head, const QueryRange& range, int64_t share) {
-                         const Problem p(a, sequence, kv_head);
-                         float* mine = scratch + share * floats;
-                         if (p.table && !packs_blocks(range.end - range.begin)) {
-                           return forward_over_blocks(p, range, output, BlockWorkspace(mine, a));
-                         }
-                         run(p, range, output, sequence, Workspace(mine, a, keys, false));
+                         forward_queries(Problem(a, sequence, kv_head), range, output, sequence,
+                                         Workspace(scratch + share * floats, a, keys, false));
                        });
 }
 

@@ -1,6 +1,4 @@
-// One query row of attention at a time: masks and the online softmax. Shared by the kernels that
-// read keys from packed rows (attention.cc) and from a cache's blocks (attention_blocks.cc), so
-// both have the same bits.
+// One query row of attention at a time: masks and the online softmax.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -11,8 +9,6 @@
 #endif
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "hwy/highway.h"
@@ -52,12 +48,11 @@ struct Scoring {
   }
 };
 
-// Which columns of a tile one query row sees.
+// Which columns of a tile one query sees.
 class RowMask {
  public:
-  RowMask(const ScoreTile& tile, int64_t r) {
+  RowMask(const ScoreTile& tile, int64_t query) {
     const Problem& p = tile.p();
-    const int64_t query = tile.q.query + r;
     const Problem::Span seen = p.visible(query);
     begin_ = static_cast<int32_t>(std::clamp<int64_t>(seen.begin - tile.key, 0, kKeyTile));
     end_ = static_cast<int32_t>(std::clamp<int64_t>(seen.end - tile.key, 0, kKeyTile));
@@ -69,8 +64,6 @@ class RowMask {
     }
     all_ = begin_ <= tile.column && end_ >= tile.column + tile.columns;
   }
-
-  bool sees_all() const { return all_; }
 
   // Scores of columns from `column`, minus infinity where they are not seen.
   HWY_INLINE FloatVec apply(FloatVec scores, int64_t column) const {
@@ -96,62 +89,6 @@ class RowMask {
   int64_t global_end_ = 0;
   bool all_;
 };
-
-// The running softmax of one query row.
-struct RowState {
-  float max = -std::numeric_limits<float>::infinity();
-  float sum = 0;
-};
-
-// Turns row r of raw scores into exp(score - max) and returns the factor by which what was summed
-// before must shrink. Columns that are not seen become exactly 0.
-float online_softmax_row(const ScoreTile& tile, int64_t r, const Scoring& scoring, float* row,
-                         RowState& state) {
-  const FloatTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const RowMask mask(tile, r);
-  const float* bias = tile.bias_row(tile.p().a.bias, r);
-  const int64_t end = tile.end();
-  // Most tiles have neither mask nor bias. Scaling keeps the order, so the largest raw score gives
-  // the largest score, and what is scaled need not be stored.
-  const bool plain = mask.sees_all() && !bias && !scoring.capped && tile.p().a.scale > 0;
-  FloatVec max = hn::Set(d, -std::numeric_limits<float>::infinity());
-  if (plain) {
-    for (int64_t c = tile.column; c < end; c += lanes) max = hn::Max(max, hn::LoadU(d, row + c));
-    max = hn::Mul(max, scoring.scale);
-  } else {
-    for (int64_t c = tile.column; c < end; c += lanes) {
-      FloatVec s = scoring(hn::LoadU(d, row + c));
-      if (bias) s = hn::Add(s, hn::LoadU(d, bias + c));
-      s = mask.apply(s, c);
-      max = hn::Max(max, s);
-      hn::StoreU(s, d, row + c);
-    }
-  }
-  const float new_max = std::max(hn::GetLane(hn::MaxOfLanes(d, max)), state.max);  // NaN stays
-  if (new_max == -std::numeric_limits<float>::infinity()) {  // nothing seen so far
-    std::memset(row + tile.column, 0, static_cast<size_t>(tile.columns) * sizeof(float));
-    return 1;
-  }
-  const FloatVec shift = hn::Set(d, new_max);
-  const FloatVec scale = plain ? scoring.scale : hn::Set(d, 1.0f);
-  FloatVec sum = hn::Zero(d);
-  for (int64_t c = tile.column; c < end; c += lanes) {
-    const FloatVec e = Exp(d, hn::Sub(hn::Mul(hn::LoadU(d, row + c), scale), shift));
-    sum = hn::Add(sum, e);
-    hn::StoreU(e, d, row + c);
-  }
-  // Before the first key that is seen there is nothing to shrink.
-  const bool keeps = state.max == new_max || state.sum == 0;
-  const float shrink = keeps ? 1.0f : std::exp(state.max - new_max);
-  state.sum = state.sum * shrink + hn::GetLane(hn::SumOfLanes(d, sum));
-  state.max = new_max;
-  return shrink;
-}
-
-void scale_row(float factor, int64_t n, const float* from, float* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = factor * from[i];
-}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <numeric>
 #include <tuple>
 #include <vector>
 
@@ -138,6 +139,46 @@ INSTANTIATE_TEST_SUITE_P(
                              a.bias_stride = 1200, a.bias_center = 600;
                            }}),
     [](const auto& suite) { return suite.param.name; });
+
+// Scores that rise, fall or leap from a tile of keys to the next move what exponents refer to.
+TEST(Attention, ScoresMayMoveFarFromTheFirstOnes) {
+  constexpr int64_t kKeys = 700;
+  const auto q = random_floats(kWidth, 1), v = random_floats(kKeys * kKvWidth, 3);
+  for (const float step : {0.02f, -0.02f, 0.3f, -0.3f, 20.0f}) {
+    std::vector<float> k(static_cast<size_t>(kKeys * kKvWidth));
+    for (int64_t i = 0; i < kKeys * kKvWidth; ++i) {
+      const int64_t head = i % kKvWidth / kHeadDim;  // its first query head meets it
+      k[static_cast<size_t>(i)] = step * static_cast<float>(i / kKvWidth) / kHeadDim /
+                                  q[static_cast<size_t>(2 * head * kHeadDim + i % kHeadDim)];
+    }
+    Sequences s;
+    s.add(q.data(), 1, k.data(), v.data(), kKeys, 0);
+    const auto out = s.forward(1, [](Attention& a) { a.scale = 1; });
+    for (int64_t head = 0; head < kHeads; ++head) {
+      const float* query = q.data() + head * kHeadDim;
+      const int64_t column = head / (kHeads / kKvHeads) * kHeadDim;
+      std::vector<double> scores, sums(kHeadDim);
+      for (int64_t j = 0; j < kKeys; ++j) {
+        const float* key = k.data() + j * kKvWidth + column;
+        scores.push_back(std::inner_product(query, query + kHeadDim, key, 0.0));
+      }
+      const double top = *std::max_element(scores.begin(), scores.end());
+      double total = 0;
+      for (size_t j = 0; j < scores.size(); ++j) {
+        const double e = std::exp(scores[j] - top);
+        total += e;
+        for (size_t i = 0; i < kHeadDim; ++i) {
+          sums[i] += e * v[j * kKvWidth + static_cast<size_t>(column) + i];
+        }
+      }
+      if (head % 2 != 0 && std::abs(step) > 1) continue;  // scores beyond what floats tell apart
+      for (size_t i = 0; i < kHeadDim; ++i) {
+        EXPECT_NEAR(out[static_cast<size_t>(head * kHeadDim) + i], sums[i] / total, 1e-4)
+            << "step " << step << ", head " << head;
+      }
+    }
+  }
+}
 
 TEST(Attention, AQueryThatSeesNoKeyGetsZeros) {
   const auto q = random_floats(2 * kWidth, 1), k = random_floats(kKvWidth, 2);

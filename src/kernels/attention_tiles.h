@@ -1,5 +1,5 @@
 // How attention is cut up: sequences and heads, tiles of queries, and the tiles of keys each sees.
-// Used by attention.cc and attention_blocks.cc alone; nothing here depends on the instruction set.
+// Used by attention.cc and attention_forward.cc alone; nothing here depends on the instruction set.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,8 @@ static_assert(kKeyTile == kDropoutGroup);
 // Columns of a score tile are computed in steps of the widest vector.
 inline constexpr int64_t kColumnStep = 16;
 static_assert(kColumnStep <= kBiasPadding && kQueryTile + kColumnStep <= kBiasReach);
+static_assert(kKvBlock == kColumnStep, "a window's first block holds all that is computed of it");
+inline constexpr int64_t kTileBlocks = kKeyTile / kKvBlock;
 
 // Probability rows draw from streams of their own: room for 2^20 key tiles each.
 inline constexpr int kDropoutRowShift = 20;
@@ -38,7 +40,7 @@ struct ScratchCursor {
 
 // One thread's scratch, cut into its buffers.
 struct Workspace {
-  // For sequences of up to `most_keys` keys. scratch = null only adds up the sizes.
+  // For sequences of up to `most_keys` keys that are packed. scratch = null only adds up the sizes.
   Workspace(float* scratch, const Attention& a, int64_t most_keys, bool backward) {
     ScratchCursor cursor{scratch};
     const int64_t packed = key_tiles(most_keys) * kKeyTile * a.head_dim;
@@ -49,34 +51,24 @@ struct Workspace {
     if (backward) {
       d_scores = cursor.take(kQueryTile * kKeyTile);
     } else {
+      queries = cursor.take(kQueryTile * a.head_dim);
       sums = cursor.take(kQueryTile * a.head_dim);
+      lane_sums = cursor.take(kQueryTile * kColumnStep);
     }
     floats = cursor.floats;
   }
 
-  float* keys = nullptr;    // [key tiles, head_dim, kKeyTile]: K transposed tile by tile
+  // K transposed: backward's [key tiles, head_dim, kKeyTile], forward's as a cache's blocks are.
+  float* keys = nullptr;
   float* values = nullptr;  // V: backward's likewise; forward's [keys, head_dim], close together
   float* scores = nullptr;  // [kQueryTile, kKeyTile]
   float* d_scores = nullptr;
+  float* queries = nullptr;  // [kQueryTile, head_dim]: Q, close together
   float* sums = nullptr;     // [kQueryTile, head_dim]: P V so far
+  float* lane_sums =
+      nullptr;               // [kQueryTile, kColumnStep]: of P so far, each lane of a vector apart
   float* factors = nullptr;  // [kKeyTile]: dropout of one row
   int64_t floats = 0;        // all of them together
-};
-
-// The same for few queries over keys in blocks, which need no packing.
-struct BlockWorkspace {
-  BlockWorkspace(float* scratch, const Attention& a) {
-    ScratchCursor cursor{scratch};
-    scores = cursor.take(kQueryTile * kKeyTile);
-    sums = cursor.take(kQueryTile * a.head_dim);
-    tile_sums = cursor.take(kQueryTile * a.head_dim);
-    floats = cursor.floats;
-  }
-
-  float* scores = nullptr;     // [kQueryTile, kKeyTile]
-  float* sums = nullptr;       // [kQueryTile, head_dim]: P V so far
-  float* tile_sums = nullptr;  // [kQueryTile, head_dim]: P V of one tile of keys
-  int64_t floats = 0;
 };
 
 // One sequence and one key/value head, and everything the loops below ask of them.
@@ -122,18 +114,21 @@ struct Problem {
   const float* v = nullptr;
 };
 
-// Some queries of one head.
+// Some queries of one head, or of several that share their keys. Row i · queries + r is query r of
+// head i.
 struct QueryTile {
   const Problem& p;
-  int head;
+  int head;                // the first
   int64_t query, queries;  // the first, within its sequence, and how many
+  int heads = 1;
 
+  int64_t rows() const { return heads * queries; }
   int64_t row() const { return p.first_query + query; }  // of the first query, in the batch
   int64_t column() const { return int64_t{head} * p.a.head_dim; }
   const float* q() const { return p.a.q + row() * p.a.q_stride + column(); }
 };
 
-// A tile of queries against a tile of keys. `r` below numbers its rows.
+// A tile of queries against a tile of keys.
 struct ScoreTile {
   const QueryTile& q;
   int64_t key;              // the tile's first key
@@ -144,17 +139,18 @@ struct ScoreTile {
   int64_t first_key() const { return key + column; }
   int64_t end() const { return column + columns; }
 
-  // Where the relative bias (or its gradient) of a row against the tile's columns is; null without.
+  // Where the relative bias (or its gradient) of a query against the tile's columns is; null
+  // without.
   template <class Float>
-  Float* bias_row(Float* bias, int64_t r) const {
+  Float* bias_row(Float* bias, int head, int64_t query) const {
     if (!bias) return nullptr;
-    const int64_t position = p().first_position + q.query + r;
-    return bias + q.head * p().a.bias_stride + p().a.bias_center + key - position;
+    const int64_t position = p().first_position + query;
+    return bias + head * p().a.bias_stride + p().a.bias_center + key - position;
   }
 
-  // The group of the dropout stream that a row draws from.
-  uint64_t dropout_group(int64_t r) const {
-    const auto stream = static_cast<uint64_t>((q.row() + r) * p().a.heads + q.head);
+  // The group of the dropout stream that a query draws from.
+  uint64_t dropout_group(int head, int64_t query) const {
+    const auto stream = static_cast<uint64_t>((p().first_query + query) * p().a.heads + head);
     return (stream << kDropoutRowShift) + static_cast<uint64_t>(key / kKeyTile);
   }
 };
@@ -215,15 +211,10 @@ inline Problem::Span reached_keys(const Problem& p, const QueryRange& range) {
           std::min((end + kColumnStep - 1) / kColumnStep * kColumnStep, p.keys)};
 }
 
-// Whether keys and values of a cache are copied together before these queries look at them. So few
-// that it does not pay read the blocks where they are, with the same bits.
-inline constexpr int64_t kPackedQueries = 12;
-inline bool packs_blocks(int64_t queries) { return queries >= kPackedQueries; }
-
 // What a tile of queries costs, likewise.
 inline int64_t tile_cost(const Problem& p, const QueryRange& range) {
-  const bool packs = !p.table || packs_blocks(p.queries);  // before the first tile, mostly
-  const int64_t packing = range.begin == 0 ? 16 * (packs ? p.keys : 0) + 16 : 0;
+  // Before the first tile, mostly.
+  const int64_t packing = range.begin == 0 ? 16 * (p.table ? 0 : p.keys) + 16 : 0;
   if (p.a.global_queries) return packing + (range.end - range.begin) * p.keys;
   const int64_t seen = p.visible(range.end - 1).end - p.visible(range.begin).begin;
   return packing + (range.end - range.begin) * (std::max<int64_t>(seen, 0) + kColumnStep);
@@ -302,8 +293,8 @@ void for_each_problem(ThreadPool& pool, const Attention& a, bool whole_heads, co
   });
 }
 
-// attention_forward() for a few queries over keys in blocks.
-void forward_over_blocks(const Problem& p, const QueryRange& range, const AttentionOutput& output,
-                         const BlockWorkspace& work);
+// attention_forward() for some queries of a sequence, in attention_forward.cc.
+void forward_queries(const Problem& p, const QueryRange& range, const AttentionOutput& output,
+                     int64_t sequence, const Workspace& work);
 
 }  // namespace heed::kernels

@@ -27,6 +27,11 @@ void ExpAll(const float* x, float* y, size_t n) {
   for (size_t i = 0; i < n; ++i) y[i] = hn::GetLane(Exp(d, hn::Set(d, x[i])));
 }
 
+void Exp2All(const float* x, float* y, size_t n) {
+  const hn::ScalableTag<float> d;
+  for (size_t i = 0; i < n; ++i) y[i] = hn::GetLane(Exp2(d, hn::Set(d, x[i])));
+}
+
 void TanhAll(const float* x, float* y, size_t n) {
   const hn::ScalableTag<float> d;
   for (size_t i = 0; i < n; ++i) y[i] = hn::GetLane(Tanh(d, hn::Set(d, x[i])));
@@ -46,6 +51,7 @@ namespace heed::kernels {
 namespace {
 
 HWY_EXPORT(ExpAll);
+HWY_EXPORT(Exp2All);
 HWY_EXPORT(TanhAll);
 HWY_EXPORT(ErfAll);
 
@@ -57,6 +63,12 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 Floats exp_all(const Floats& x) {
   Floats y(x.size());
   HWY_DYNAMIC_DISPATCH(ExpAll)(x.data(), y.data(), x.size());
+  return y;
+}
+
+Floats exp2_all(const Floats& x) {
+  Floats y(x.size());
+  HWY_DYNAMIC_DISPATCH(Exp2All)(x.data(), y.data(), x.size());
   return y;
 }
 
@@ -116,6 +128,21 @@ void expect_within_ulps(double ulps, const Floats& x, Floats (*function)(const F
 TEST(Math, ExpIsWithinItsBound) {
   expect_within_ulps(1.1, sweep(1e-10f, 88.72283f, kStep), exp_all, std::exp);
   expect_within_ulps(1.1, negated(sweep(1e-10f, 87.33654f, kStep)), exp_all, std::exp);
+}
+
+TEST(Math, Exp2IsWithinItsBound) {
+  expect_within_ulps(2.3, sweep(1e-10f, 127.4f, kStep), exp2_all, std::exp2);
+  expect_within_ulps(2.3, negated(sweep(1e-10f, 126.0f, kStep)), exp2_all, std::exp2);
+}
+
+TEST(Math, Exp2AtTheEndsOfItsRange) {
+  const float max = std::numeric_limits<float>::max();
+  for_each_target([&] {
+    const Floats y = exp2_all({0.0f, -0.0f, -126.0f, 127.0f, -126.01f, -max, -kInfinity});
+    EXPECT_EQ(y, (Floats{1, 1, std::numeric_limits<float>::min(), 0x1p127f, 0, 0, 0}));
+    for (const float nan : exp2_all({kNan, std::bit_cast<float>(0xffffffffu)}))
+      EXPECT_TRUE(std::isnan(nan));
+  });
 }
 
 TEST(Math, TanhIsWithinItsBound) {

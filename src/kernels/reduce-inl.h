@@ -23,12 +23,6 @@
 #include "hwy/highway.h"
 #include "kernels/vector_loop-inl.h"
 
-// A body stands in the loop several times (unrolled, and for the tail). Compilers then like to make
-// it a function, and to keep the sums in memory for it: forbid that.
-#ifndef HEED_INLINE_BODY
-#define HEED_INLINE_BODY HWY_ATTR __attribute__((always_inline))
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {

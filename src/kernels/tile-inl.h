@@ -1,4 +1,5 @@
-// A register-tiled product of small matrices that stay in cache: the arithmetic of attention.
+// A register-tiled product of small matrices that stay in cache: the arithmetic of attention's
+// backward.
 //
 //   C [m, n] (+)= A [m, k] · B [k, n]
 //
@@ -42,7 +43,6 @@ struct TileProduct {
   float* c;
   int64_t c_row;
   bool accumulate;
-  bool resume = false;  // the chains go on from what C holds, as if k had been longer
 };
 
 // One register tile: kRows rows from i, kVectors vectors from column j; kMasked: the last vector
@@ -54,16 +54,7 @@ HWY_INLINE void tile(D d, const TileProduct& t, int64_t i, int64_t j, size_t tai
   const auto mask = hn::FirstN(d, tail);
   V sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
-    const float* HWY_RESTRICT c = t.c + (i + r) * t.c_row + j;
-    for (int v = 0; v < kVectors; ++v) {
-      if (!t.resume) {
-        sums[r][v] = hn::Zero(d);
-      } else if (kMasked && v == kVectors - 1) {
-        sums[r][v] = hn::MaskedLoad(mask, d, c + v * lanes);
-      } else {
-        sums[r][v] = hn::LoadU(d, c + v * lanes);
-      }
-    }
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   const float* HWY_RESTRICT a = t.a + i * t.a_row;
   const float* HWY_RESTRICT b = t.b + j;

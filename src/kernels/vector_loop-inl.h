@@ -17,8 +17,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include "hwy/highway.h"
+
+// A body stands in the loop several times (unrolled, and for the tail). Compilers then like to make
+// it a function, and to keep the sums in memory for it: forbid that.
+#ifndef HEED_INLINE_BODY
+#define HEED_INLINE_BODY HWY_ATTR __attribute__((always_inline))
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
@@ -89,6 +97,18 @@ HWY_INLINE void for_each_vector(D d, int64_t n, const Body& body) {
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) body(i, WholeVector{});
   if (i < n) body(i, PartOfVector{static_cast<size_t>(n - i)});
+}
+
+// Calls body(i) for i = 0, 1, … kCount - 1, each a constant of its own. An array of vectors that is
+// reached by such indices alone is taken apart into registers; one that a loop walks through is
+// not, even if the compiler unrolls the loop later.
+template <class Body, int... kIndices>
+HWY_INLINE void unrolled(const Body& body, std::integer_sequence<int, kIndices...>) {
+  (body(std::integral_constant<int, kIndices>()), ...);
+}
+template <int kCount, class Body>
+HWY_INLINE void unrolled(const Body& body) {
+  unrolled(body, std::make_integer_sequence<int, kCount>());
 }
 
 }  // namespace HWY_NAMESPACE
