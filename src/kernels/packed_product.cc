@@ -233,7 +233,8 @@ HWY_INLINE FloatPanel float_panel(const PanelPart& part, int64_t vectors, float*
 template <class Columns>
 void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, int64_t begin,
                        int64_t end, float* room) {
-  const int64_t depth = std::min(kFloatDepth, p.w.k);
+  // Blocks of one size, or the tiles of a short one would not ask for all of the next.
+  const int64_t depth = ceil_div(even_part(p.w.k, kFloatDepth), kTileSteps) * kTileSteps;
   const int64_t end_col = std::min(part.end, p.w.n - first);
   // The next block lies behind this one, and comes into the cache while the tiles of this one are
   // worked on, each of them asking for its share: the first to need it would wait for memory.
