@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "kernels/parts.h"
+#include "kernels/tiled_gemm.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/row_product.cc"
@@ -23,18 +24,14 @@ namespace heed::kernels {
 // Up to this many rows the weight is used as it comes from memory: reading it is what takes time.
 inline constexpr int64_t kFewRows = 8;
 // Up to this many, each thread packs a panel of the weight and uses it at once. For more, threads
-// share what they pack, and share the rows.
+// share what they pack, and share the rows (tiled_gemm.h).
 inline constexpr int64_t kSomeRows = 256;
 // Steps along k that are packed at a time: a register tile walks through them in one go.
 inline constexpr int64_t kPackedDepth = 384;
-// Floats that are packed at a time: they stay in the second-level cache.
-inline constexpr int64_t kPackedFloats = 3 << 16;
 // Rows of x that stay in the first-level cache while the packed panels pass by.
 inline constexpr int64_t kBlockRows = 16;
 // The widest panel of any instruction set.
 inline constexpr int64_t kMaxPanelCols = 48;
-// Packing one number takes about as long as this many multiply-adds.
-inline constexpr int64_t kPackingWork = 8;
 
 }  // namespace heed::kernels
 #endif
@@ -95,35 +92,6 @@ void multiply_block(const RowProduct& p, const Block& b, const float* packed, in
                       .cols = cols,
                       .continues = b.from > 0},
                      std::min(kBlockRows, end - i));
-    }
-  }
-}
-
-// ---- many rows ----------------------------------------------------------------------------------
-
-// Packs a block of W together, then multiplies it with the rows, which are dealt to the threads.
-void multiply_shared_block(ThreadPool& pool, const RowProduct& p, const Block& b) {
-  const int64_t width = panel_cols(), cols = b.last - b.first;
-  const int64_t panel_grain = ceil_div(kShareWork, kPackingWork * b.depth() * width);
-  pool.parallel_for(ceil_div(cols, width), panel_grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      pack_panel(p, b, b.first + panel * width, p.scratch + panel * width * b.depth());
-    }
-  });
-  const int64_t tile_grain = ceil_div(kShareWork, b.depth() * cols * kTileRows);
-  pool.parallel_for(ceil_div(p.m, kTileRows), tile_grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-    multiply_block(p, b, p.scratch, begin * kTileRows, std::min(end * kTileRows, p.m));
-  });
-}
-
-void multiply_many_rows(ThreadPool& pool, const RowProduct& p) {
-  const int64_t width = panel_cols();
-  const int64_t depth = even_part(p.k, kPackedDepth);
-  const int64_t cols = kPackedFloats / (depth * width) * width;
-  for (int64_t first = 0; first < p.n; first += cols) {
-    for (int64_t from = 0; from < p.k; from += depth) {
-      multiply_shared_block(
-          pool, p, {first, std::min(first + cols, p.n), from, std::min(from + depth, p.k)});
     }
   }
 }
@@ -275,10 +243,8 @@ void row_product_kernel(ThreadPool& pool, const RowProduct& p) {
   static_assert(kTileVectors * HWY_MAX_BYTES / sizeof(float) <= kMaxPanelCols);
   if (p.m <= kFewRows) {
     multiply_few_rows(pool, p);
-  } else if (p.m <= kSomeRows) {
-    multiply_some_rows(pool, p);
   } else {
-    multiply_many_rows(pool, p);
+    multiply_some_rows(pool, p);
   }
 }
 
@@ -301,14 +267,29 @@ void row_product(ThreadPool& pool, const RowProduct& p) {
     for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.y + i * p.y_row, p.n, 0.0f);
     return;
   }
+  if (p.m > kSomeRows) {
+    chained_gemm(pool,
+                 {.transpose_b = p.layout == LinearLayout::out_in,
+                  .m = p.m,
+                  .n = p.n,
+                  .k = p.k,
+                  .a = p.x,
+                  .lda = p.x_row,
+                  .b = p.w,
+                  .ldb = p.w_row,
+                  .c = p.y,
+                  .ldc = p.y_row},
+                 p.scratch);
+    return;
+  }
   HWY_DYNAMIC_DISPATCH(row_product_kernel)(pool, p);
 }
 
 int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads) {
   if (m <= kFewRows || n == 0 || k == 0) return 0;
+  if (m > kSomeRows) return threads * tiled_gemm_scratch_floats(n, k);
   const int64_t panel = even_part(k, kPackedDepth) * kMaxPanelCols;
-  return std::min(panel * ceil_div(n, kMaxPanelCols),
-                  m <= kSomeRows ? panel * threads : kPackedFloats);
+  return std::min(panel * ceil_div(n, kMaxPanelCols), panel * threads);
 }
 
 }  // namespace heed::kernels

