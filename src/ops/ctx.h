@@ -68,7 +68,7 @@ class Scratch {
   }
   ~Scratch() {
     if (buffer_ >= 0) {
-      ctx_.tape->give_buffer(buffer_);
+      ctx_.tape->give_buffer(ctx_.arena, buffer_);
     } else {
       ctx_.arena.rewind(mark_);
     }

@@ -459,7 +459,7 @@ void add_losses(Table& table) {
        .ignore_some = true}));
   table.push_back(vocabulary_cross_entropy_case(
       {.rows = 260, .width = 24, .vocabulary = 301, .options = {.label_smoothing = 0.1f}}));
-  // Logits for two tiles: over 16 Mi of them.
+  // Logits for several tiles, of 8 Mi at most.
   table.push_back(vocabulary_cross_entropy_case({.rows = 257,
                                                  .width = 2,
                                                  .vocabulary = 70001,

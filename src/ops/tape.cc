@@ -46,11 +46,21 @@ int Tape::take_buffer(Arena& arena, int64_t floats) {
   }
   if (best < 0) {
     best = static_cast<int>(buffers_.size());
+    const Arena::Mark begin = arena.mark();
     float* data = arena.allocate<float>(static_cast<size_t>(floats));
-    buffers_.push_back({data, floats, false, arena.used_bytes()});
+    buffers_.push_back({data, floats, false, begin, arena.used_bytes()});
   }
   buffers_[static_cast<size_t>(best)].in_use = true;
   return best;
+}
+
+void Tape::give_buffer(Arena& arena, int buffer) {
+  buffers_[static_cast<size_t>(buffer)].in_use = false;
+  while (!buffers_.empty() && !buffers_.back().in_use &&
+         buffers_.back().arena_end == arena.used_bytes()) {
+    arena.rewind(buffers_.back().arena_begin);
+    buffers_.pop_back();
+  }
 }
 
 Mat Tape::view(const Gradient& g) const {
@@ -103,7 +113,7 @@ void Tape::backward(Ctx& ctx, const std::function<void()>& after_each) {
     if (node.out && !node.out->written) continue;  // nothing downstream depended on it
     node.run(node.saved, ctx);
     if (node.out && !node.out->whole && node.out->buffer >= 0) {
-      give_buffer(std::exchange(node.out->buffer, -1));
+      give_buffer(ctx.arena, std::exchange(node.out->buffer, -1));
     }
     if (after_each) after_each();
   }

@@ -95,7 +95,9 @@ class Tape {
 
   // A buffer of `floats` that lives in the arena until given back; see Scratch.
   int take_buffer(Arena& arena, int64_t floats);
-  void give_buffer(int buffer) { buffers_[static_cast<size_t>(buffer)].in_use = false; }
+  // The newest go back to the arena, so that what comes next can have their place whatever its
+  // size.
+  void give_buffer(Arena& arena, int buffer);
   float* buffer(int index) const { return buffers_[static_cast<size_t>(index)].data; }
 
  private:
@@ -108,7 +110,8 @@ class Tape {
     float* data;
     int64_t floats;
     bool in_use;
-    size_t arena_end;  // of the arena, when the buffer was its newest
+    Arena::Mark arena_begin;  // of the arena, before the buffer …
+    size_t arena_end;         // … and when it was the newest
   };
 
   // Records are tiny next to activations, and are needed even when the arena only measures, so

@@ -189,5 +189,24 @@ TEST(Inference, RecordsNothingAndWorksInPlace) {
   EXPECT_EQ(scale(ctx, x, 2).value.data, x.value.data);
 }
 
+TEST_F(TapeTest, TheNewestBuffersGoBackToTheArena) {
+  const int first = tape_.take_buffer(arena_, 1000);
+  const size_t used = arena_.used_bytes();
+  const int second = tape_.take_buffer(arena_, 5000), third = tape_.take_buffer(arena_, 300);
+  tape_.give_buffer(arena_, second);
+  EXPECT_GT(arena_.used_bytes(), used);  // the third is behind it
+  tape_.give_buffer(arena_, third);
+  EXPECT_EQ(arena_.used_bytes(), used);
+  // In their place, of another size.
+  const int large = tape_.take_buffer(arena_, 20'000);
+  EXPECT_EQ(tape_.buffer(large), tape_.buffer(first) + 1008);
+  // What has something else behind it stays with the tape.
+  ctx_.matrix(1, 1);
+  tape_.give_buffer(arena_, large);
+  const size_t kept = arena_.used_bytes();
+  EXPECT_EQ(tape_.take_buffer(arena_, 19'000), large);
+  EXPECT_EQ(arena_.used_bytes(), kept);
+}
+
 }  // namespace
 }  // namespace heed

@@ -12,9 +12,9 @@ namespace heed {
 namespace {
 
 // A tile's logits are read and written several times, so they should stay near the cores; but each
-// tile also passes once over the output matrix and its gradient, so few tiles are better. At 16 Mi
-// logits the second cost is small for vocabularies from 60 to 250,000.
-constexpr int64_t kTileLogits = 16 << 20;
+// tile also passes once over the output matrix and its gradient, so few tiles are better. At 8 Mi
+// logits, 32 MB, the second cost is small for vocabularies from 60 to 250,000.
+constexpr int64_t kTileLogits = 8 << 20;
 constexpr int64_t kMinTileRows = 128;
 
 int64_t tile_rows(int64_t rows, int64_t vocabulary) {
