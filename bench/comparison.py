@@ -37,8 +37,8 @@ def row(group, config, figure, unit, heed, peer, peer_name, aim=None):
             "heed": heed, "peer": peer, "peer_name": peer_name, "ratio": heed / peer, "aim": aim}
 
 
-def memory_row(group, config, heed, peer, peer_name, aim=None):
-    made = row(group, config, "memory", "MB", heed["peak_rss_bytes"] / 1e6, peer["peak_rss_bytes"] / 1e6, peer_name,
+def memory_row(group, config, heed, peer, peer_name, aim=None, figure="memory"):
+    made = row(group, config, figure, "MB", heed["peak_rss_bytes"] / 1e6, peer["peak_rss_bytes"] / 1e6, peer_name,
                aim)
     made["ratio"] = 1 / made["ratio"]  # less is better
     return made
@@ -72,6 +72,11 @@ def train_rows(config, programs):
         yield row("train", config, "speed", "tokens/s", heed["tokens_per_second"], peer[1]["tokens_per_second"],
                   peer[0], TRAIN_SPEED[config])
         yield memory_row("train", config, heed, peer[1], peer[0], TRAIN_MEMORY)
+        bf16 = programs.get("heed-bf16")  # the moments of Adam
+        if bf16:
+            yield row("train", config, "speed in bf16", "tokens/s", bf16["tokens_per_second"],
+                      peer[1]["tokens_per_second"], peer[0], TRAIN_SPEED[config])
+            yield memory_row("train", config, bf16, peer[1], peer[0], TRAIN_MEMORY, "memory in bf16")
     yield share_row("train", config, "share", heed, GEMM, TRAIN_SHARE.get(config))
 
 

@@ -59,7 +59,20 @@ TEST(BenchTrain, TakesEachObjective) {
   }
 }
 
+TEST(BenchTrain, MomentsOf16BitsTakeLess) {
+  TrainBenchOptions options{.preset = "transformer-tiny",
+                            .sequences = 2,
+                            .length = 8,
+                            .vocabulary = 100,
+                            .threads = 1,
+                            .seconds = 0.01};
+  const TrainBench wide = bench_train(options);
+  options.moments = "bf16";
+  EXPECT_EQ(wide.planned_bytes - bench_train(options).planned_bytes, 4 * wide.parameters);
+}
+
 TEST(BenchTrain, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(bench_train({.preset = "transformer-tiny", .moments = "f64"}), Error);
   EXPECT_THROW(bench_train({.preset = "gpt3"}), Error);
   EXPECT_THROW(bench_train({.preset = "gpt2", .objective = "masked_lm"}), Error);
   EXPECT_THROW(bench_train({.preset = "nanogpt-cpu", .length = 65}), Error);

@@ -78,6 +78,7 @@ struct TrainBenchOptions {
   int64_t length = 32;             // tokens of each
   int64_t vocabulary = 0;          // 0: the preset's
   std::optional<float> dropout{};  // everywhere; none: as the preset says
+  std::string moments = "f32";     // how Adam keeps its two: f32 or bf16
   int threads = 0;                 // 0: every CPU this process may use
   uint64_t seed = 1;
   double seconds = 6;  // how long steps are repeated; the best one counts
@@ -86,7 +87,7 @@ struct TrainBenchOptions {
 struct TrainBench : PresetBench {  // tokens: both sides'
   double step_ms = 0, forward_ms = 0, backward_ms = 0, update_ms = 0;
   double cpu_ms = 0;          // the least CPU time of a step, of all threads together
-  int64_t planned_bytes = 0;  // weights, gradients, slots and activations
+  int64_t planned_bytes = 0;  // weights, slots, activations, gradients in flight
 };
 TrainBench bench_train(const TrainBenchOptions& options);
 

@@ -49,7 +49,7 @@ struct ModelInfo {
   int64_t parameters = 0;
   int64_t weight_bytes = 0;    // in memory, for inference; of a preset as f32
   std::string weight_type;     // "f32", "f16", "int8" or "int4": of most of its weights
-  int64_t training_bytes = 0;  // weights, gradients and Adam's two slots
+  int64_t training_bytes = 0;  // weights and Adam's two slots; kept gradients come on top
   double flops_per_token = 0;  // of one forward, products of the weights alone
   std::vector<ShapeMemory> memory;
   std::vector<Setting> settings;

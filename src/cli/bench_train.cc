@@ -73,6 +73,8 @@ void add_bench_train(Program& program, CLI::App& bench) {
              "0 means the preset's");
   add_number(train, "--dropout", flags->dropout, {.min = 0, .max = 0.99},
              "everywhere; without it as the preset says");
+  add_text(train, "--moments", flags->options.moments, "TYPE",
+           "how Adam keeps its two: f32 or bf16, which takes half the memory");
   add_common_flags(train, *flags);
   train.footer(kTrainHelp);
   program.on_run(train, [flags](Output& out) { run_train(*flags, out); });

@@ -20,8 +20,10 @@ std::string to_text(const ModelInfo& info) {
       "model type        " + info.model_type + "\n" + "parameters        " +
       std::to_string(info.parameters) + " (" + count_text(static_cast<double>(info.parameters)) +
       ")\n" + "weights           " + bytes_text(info.weight_bytes) + " as " + info.weight_type +
-      "\n" + "to train them     " + bytes_text(info.training_bytes) + " with gradients and Adam\n" +
-      "FLOPs a token     " + count_text(info.flops_per_token) + " forward\n\n";
+      "\n" + "to train them     " + bytes_text(info.training_bytes) + " with Adam, " +
+      bytes_text(info.training_bytes + info.weight_bytes) +
+      " where gradients are kept (clipping, several batches a step)\n" + "FLOPs a token     " +
+      count_text(info.flops_per_token) + " forward\n\n";
   Table memory({{"sequences", Align::right},
                 {"length", Align::right},
                 {"inference", Align::right},

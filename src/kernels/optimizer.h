@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/philox.h"
+
 namespace heed::kernels {
 
 // Everything that one step has in common for all parameters of a group.
@@ -24,5 +26,17 @@ struct AdamStep {
 //           - learning_rate (m / bias_correction1) / (sqrt(v / bias_correction2) + eps)
 // Cutting [0, n) anywhere gives the same bits.
 void adam(const AdamStep& step, const float* gradient, float* value, float* m, float* v, int64_t n);
+
+// The same with moments kept as bf16. What they are rounded to is drawn: up as often as what is cut
+// off says, so that the mean is right. To the nearest, small changes would be lost every time, and
+// with beta2 = 0.999 v would never fall again. The draws are those of elements `first` … of the
+// stream: `first` is a multiple of kRoundingGroup, and cutting at such gives the same bits.
+struct Rounding {
+  RandomKey key;
+  int64_t first = 0;
+};
+inline constexpr int64_t kRoundingGroup = 64;
+void adam_bf16(const AdamStep& step, const Rounding& rounding, const float* gradient, float* value,
+               uint16_t* m, uint16_t* v, int64_t n);
 
 }  // namespace heed::kernels

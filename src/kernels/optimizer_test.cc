@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
+#include "kernels/convert.h"
 #include "kernels/each_target.h"
 #include "kernels/test_support.h"
 
@@ -100,6 +102,83 @@ TEST(Adam, LeavesParametersWithoutGradientAlone) {
   adam(at_step({.learning_rate = 1}, 1), gradient.data(), state.value.data(), state.m.data(),
        state.v.data(), 100);
   EXPECT_EQ(state.value, before);
+}
+
+struct NarrowState {
+  std::vector<float> value;
+  std::vector<uint16_t> m, v;
+};
+
+NarrowState narrow_start(int64_t n) {
+  return {random_floats(n, 1), std::vector<uint16_t>(n), std::vector<uint16_t>(n)};
+}
+
+std::vector<float> widened(const std::vector<uint16_t>& x) {
+  std::vector<float> y(x.size());
+  bf16_to_f32(x.data(), y.data(), std::ssize(x));
+  return y;
+}
+
+TEST(AdamBf16, FollowsAdam) {
+  for_each_target([] {
+    for (const int64_t n : {int64_t{1}, int64_t{63}, int64_t{64}, int64_t{1000}}) {
+      State wide = start(n);
+      NarrowState narrow = narrow_start(n);
+      const AdamStep options{.learning_rate = 1e-2f, .weight_decay = 0.1f};
+      for (uint32_t t = 1; t <= 20; ++t) {
+        const AdamStep step = at_step(options, static_cast<int>(t));
+        const std::vector<float> gradient = random_floats(n, 100 + t);
+        adam(step, gradient.data(), wide.value.data(), wide.m.data(), wide.v.data(), n);
+        adam_bf16(step, {{.seed = 7, .step = t}}, gradient.data(), narrow.value.data(),
+                  narrow.m.data(), narrow.v.data(), n);
+      }
+      const std::vector<float> v = widened(narrow.v);
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_NEAR(narrow.value[i], wide.value[i], 2e-3) << i;  // twenty steps of about 1e-2
+        ASSERT_NEAR(v[i], wide.v[i], 0.05 * wide.v[i]) << i;
+      }
+    }
+  });
+}
+
+// A second moment that only decays, by less than bf16 can tell apart in one step.
+TEST(AdamBf16, SmallChangesAreNotLost) {
+  constexpr int64_t kCount = 64 * 1024;
+  NarrowState state = narrow_start(kCount);
+  const std::vector<float> gradient(kCount, 0.0f), ones(kCount, 1.0f);
+  f32_to_bf16(ones.data(), state.v.data(), kCount);
+  const AdamStep step{.learning_rate = 1e-3f, .beta2 = 0.999f};
+  for (uint32_t t = 1; t <= 200; ++t) {
+    adam_bf16(step, {{.seed = 7, .step = t}}, gradient.data(), state.value.data(), state.m.data(),
+              state.v.data(), kCount);
+  }
+  double sum = 0;
+  for (const float v : widened(state.v)) sum += v;
+  EXPECT_NEAR(sum / kCount, std::pow(0.999, 200), 1e-3);
+}
+
+TEST(AdamBf16, SplitsHaveTheSameBitsAndInstructionSetsTheSameDraws) {
+  constexpr int64_t kCount = 1000;
+  const std::vector<float> gradient = random_floats(kCount, 9);
+  const AdamStep step = at_step({.learning_rate = 1e-2f, .weight_decay = 0.1f}, 3);
+  const RandomKey key{.seed = 3, .step = 4, .site = 5};
+  std::optional<NarrowState> first;
+  for_each_target([&] {
+    NarrowState whole = narrow_start(kCount);
+    adam_bf16(step, {key}, gradient.data(), whole.value.data(), whole.m.data(), whole.v.data(),
+              kCount);
+    NarrowState parts = narrow_start(kCount);
+    constexpr int64_t kCut = 5 * kRoundingGroup;
+    adam_bf16(step, {key}, gradient.data(), parts.value.data(), parts.m.data(), parts.v.data(),
+              kCut);
+    adam_bf16(step, {key, kCut}, &gradient[kCut], &parts.value[kCut], &parts.m[kCut],
+              &parts.v[kCut], kCount - kCut);
+    EXPECT_EQ(parts.m, whole.m);
+    EXPECT_EQ(parts.v, whole.v);
+    EXPECT_EQ(parts.value, whole.value);
+    if (!first) first = whole;
+    EXPECT_EQ(whole.m, first->m);  // from zero, products alone: no fused sum to differ in
+  });
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ ModelInfo info_of(const ModelConfig& config, const std::string& model_type) {
   info.parameters = parameter_count(config);
   info.weight_bytes = info.parameters * static_cast<int64_t>(sizeof(float));
   info.weight_type = weight_type_name(WeightType::f32);
-  info.training_bytes = 4 * info.weight_bytes;
+  info.training_bytes = 3 * info.weight_bytes;
   info.flops_per_token = flops_per_token(config);
   info.memory = memory_by_shape(config);
   const Json values = Json::parse(to_json(config));

@@ -60,9 +60,10 @@ void Network::save(const std::string& folder, const NetworkSaveOptions& options)
   file.commit();
 }
 
-void Network::add_gradients() {
-  parts_->parameters.add_gradients();
-  parts_->transformer.emplace(parts_->hf.config, parts_->parameters);
+void Network::add_gradients(GradientMemory memory) {
+  const bool first = parts_->parameters.gradients().empty();
+  parts_->parameters.add_gradients(memory);
+  if (first) parts_->transformer.emplace(parts_->hf.config, parts_->parameters);
 }
 
 }  // namespace heed

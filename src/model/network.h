@@ -49,8 +49,8 @@ class Network {
   Parameters& parameters() { return parts_->parameters; }
   const Parameters& parameters() const { return parts_->parameters; }
   const Transformer& transformer() const { return *parts_->transformer; }
-  // For training. References to transformer() from before are void.
-  void add_gradients();
+  // For training. References to transformer() from before the first call are void.
+  void add_gradients(GradientMemory memory = GradientMemory::kept);
   // See Transformer; after add_gradients().
   void recompute_layers(bool on) { parts_->transformer->recompute_layers(on); }
 

@@ -345,15 +345,18 @@ void Parameters::initialise(uint64_t seed) {
   }
 }
 
-void Parameters::add_gradients() {
+void Parameters::add_gradients(GradientMemory memory) {
   if (is_packed()) {
     throw Error(ErrorCode::unsupported, "packed weights cannot be trained",
                 "train the model that was quantized, and quantize it again");
   }
-  gradients_.assign(values_.size(), 0.0f);
-  slots_.clear();
+  const bool kept = memory == GradientMemory::kept;
+  gradients_ = std::vector<float>(kept ? values_.size() : 0);
+  lender_ = kept ? nullptr : std::make_unique<GradientLender>();
+  slots_.resize(specs_.size());
   for (size_t i = 0; i < specs_.size(); ++i) {
-    slots_.push_back({Mat(gradients_.data() + offsets_[i], specs_[i].rows, specs_[i].cols)});
+    float* const numbers = kept ? gradients_.data() + offsets_[i] : nullptr;
+    slots_[i] = {.value = Mat(numbers, specs_[i].rows, specs_[i].cols), .lender = lender_.get()};
   }
 }
 

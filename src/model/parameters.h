@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "base/arena.h"
 #include "model/config.h"
+#include "ops/gradient_lender.h"
 #include "ops/weight.h"
 
 namespace heed {
@@ -53,6 +55,10 @@ using WeightTypes = std::map<std::string, WeightType, std::less<>>;
 WeightTypes packed_types(const ModelConfig& config, WeightType type);
 int64_t parameter_count(const ModelConfig& config);
 
+// Where the gradients of a step are: all of them in one buffer until the next step, or each only
+// from its first contribution until it has been used.
+enum class GradientMemory { kept, lent };
+
 class Parameters {
  public:
   // Values only; training adds gradients.
@@ -68,10 +74,11 @@ class Parameters {
   Parameters& operator=(Parameters&&) = default;
 
   void initialise(uint64_t seed);
-  void add_gradients();
+  // May be called again, to have them the other way: slots stay where they are.
+  void add_gradients(GradientMemory memory = GradientMemory::kept);
   // Gradients count from zero again: the first contribution of a step overwrites.
   void begin_step();
-  // What nothing contributed to becomes zero, so that all gradients can be read.
+  // What nothing contributed to becomes zero, so that all gradients can be read. (Kept ones.)
   void finish_gradients();
 
   std::span<const ParameterSpec> specs() const { return specs_; }
@@ -92,8 +99,12 @@ class Parameters {
 
   std::span<float> all_values() { return values_; }
   std::span<const float> all_values() const { return values_; }
-  std::span<float> all_gradients() { return gradients_; }
+  std::span<float> all_gradients() { return gradients_; }   // empty when they are lent
   std::span<WeightGradient> gradients() { return slots_; }  // one for each of specs()
+  GradientLender* lender() { return lender_.get(); }        // null when gradients are kept
+  GradientMemory gradient_memory() const {
+    return lender_ ? GradientMemory::lent : GradientMemory::kept;
+  }
   int64_t count() const { return static_cast<int64_t>(values_.size()); }
 
  private:
@@ -108,6 +119,7 @@ class Parameters {
   std::vector<PackedWeight> packed_;  // one for each spec; empty ones for plain floats
   std::optional<Arena> packed_memory_;
   mutable std::vector<WeightGradient> slots_;
+  std::unique_ptr<GradientLender> lender_;  // slots point at it, also when Parameters move
 };
 
 }  // namespace heed

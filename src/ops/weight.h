@@ -8,14 +8,19 @@
 
 namespace heed {
 
+class GradientLender;
+
 // The gradient of one weight. The first op that adds to it in a step writes instead, so nobody has
 // to zero it; the owner clears `written` before each step and treats what stays unwritten as zero.
 struct WeightGradient {
   Mat value;
   bool written = false;
-  // How often backwards have asked for it: in measuring runs, and in real ones. Whoever sets both
-  // to zero before a measuring run and the real one after it can tell when it is final.
-  int planned = 0, arrived = 0;
+  // How often backwards have asked for it, in runs that measure and in real ones. Whoever counts
+  // from zero in a measuring run, and keeps that as planned, can tell when a real one is final.
+  int arrived = 0, planned = 0;
+  // Where memory comes from (gradient_lender.h), and which it is; null: it has its own.
+  GradientLender* lender = nullptr;
+  int block = -1;
 };
 
 struct Weight {

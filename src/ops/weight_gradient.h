@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/ctx.h"
+#include "ops/gradient_lender.h"
 #include "ops/weight.h"
 
 namespace heed {
@@ -11,14 +12,12 @@ namespace heed {
 // To be written when it is the first contribution of the step, added to otherwise. A measuring run
 // contributes nothing.
 inline GradientTarget gradient_target(const Ctx& ctx, const Weight& weight) {
-  const bool written = weight.gradient->written;
-  if (ctx.measuring()) {
-    ++weight.gradient->planned;
-  } else {
-    weight.gradient->written = true;
-    ++weight.gradient->arrived;
-  }
-  return {weight.gradient->value, written};
+  WeightGradient& gradient = *weight.gradient;
+  ++gradient.arrived;
+  if (gradient.lender) gradient.lender->lend(gradient);
+  const bool written = gradient.written;
+  if (!ctx.measuring()) gradient.written = true;
+  return {gradient.value, written};
 }
 
 // To be added to in any case: zero before the first contribution. For sparse additions.

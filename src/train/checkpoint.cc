@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "base/atomic_file.h"
 #include "base/mapped_file.h"
 #include "heed/error.h"
+#include "kernels/convert.h"
 #include "model/json_values.h"
 #include "model/safetensors.h"
 
@@ -95,40 +97,76 @@ void require_folder(const std::string& out) {
               "free some space or choose another --out; what was saved before is untouched");
 }
 
-// The parts of a flat buffer, under a prefix and the weights' names.
-void add_views(const char* prefix, std::span<const float> buffer, const Parameters& p,
-               std::vector<TensorView>& views) {
+// Calls visit(spec, bytes) for the part of each weight in a flat buffer, whose numbers are of a
+// type.
+template <class Byte, class Visit>
+void each_weight(const Parameters& p, std::span<Byte> buffer, DType dtype, const Visit& visit) {
   const float* const base = p.all_values().data();
   for (const ParameterSpec& spec : p.specs()) {
     const auto at = static_cast<size_t>(p.values(spec.name).data() - base);
-    views.push_back({prefix + spec.name,
-                     DType::f32,
-                     {spec.rows, spec.cols},
-                     std::as_bytes(buffer.subspan(at, static_cast<size_t>(spec.size())))});
+    visit(spec, buffer.subspan(at * element_bytes(dtype),
+                               static_cast<size_t>(spec.size()) * element_bytes(dtype)));
   }
 }
 
+// Those parts, under a prefix and the weights' names.
+void add_views(const char* prefix, std::span<const std::byte> buffer, DType dtype,
+               const Parameters& p, std::vector<TensorView>& views) {
+  each_weight(p, buffer, dtype, [&](const ParameterSpec& spec, std::span<const std::byte> bytes) {
+    views.push_back({prefix + spec.name, dtype, {spec.rows, spec.cols}, bytes});
+  });
+}
+
+DType dtype_of(MomentType type) { return type == MomentType::bf16 ? DType::bf16 : DType::f32; }
+
+// f32 to bf16, or back. Piece by piece: a file's numbers need not be aligned.
+void convert(const TensorView& view, std::span<std::byte> out, DType dtype) {
+  constexpr size_t kPiece = 1 << 14;
+  std::array<float, kPiece> wide{};
+  std::array<uint16_t, kPiece> narrow{};
+  const size_t from = element_bytes(view.dtype), to = element_bytes(dtype);
+  const size_t count = out.size() / to;
+  for (size_t at = 0; at < count; at += kPiece) {
+    const size_t n = std::min(kPiece, count - at);
+    const std::byte* const source = view.bytes.data() + at * from;
+    if (dtype == DType::bf16) {
+      std::memcpy(wide.data(), source, n * from);
+      kernels::f32_to_bf16(wide.data(), narrow.data(), static_cast<int64_t>(n));
+      std::memcpy(out.data() + at * to, narrow.data(), n * to);
+    } else {
+      std::memcpy(narrow.data(), source, n * from);
+      kernels::bf16_to_f32(narrow.data(), wide.data(), static_cast<int64_t>(n));
+      std::memcpy(out.data() + at * to, wide.data(), n * to);
+    }
+  }
+}
+
+// The numbers of one weight, as `dtype`, f32 or bf16, whichever of the two they were kept in.
 void read_view(const TensorFile& file, const char* prefix, const ParameterSpec& spec,
-               const std::string& where, std::span<float> out) {
+               const std::string& where, std::span<std::byte> out, DType dtype = DType::f32) {
   const TensorView* view = file.find(prefix + spec.name);
   const std::vector<int64_t> shape{spec.rows, spec.cols};
-  if (!view || view->shape != shape || view->dtype != DType::f32) {
-    throw Error(ErrorCode::invalid_argument,
-                where + ": " + prefix + spec.name + " is " +
-                    (view ? shape_text(view->shape) : std::string("missing")) +
-                    ", this recipe's model has " + shape_text(shape),
-                "train another model into another folder: --out NEW");
+  if (!view || view->shape != shape || (view->dtype != DType::f32 && view->dtype != DType::bf16)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        where + ": " + prefix + spec.name + " is " +
+            (view ? shape_text(view->shape) + " of " + name(view->dtype) : std::string("missing")) +
+            ", this recipe's model has " + shape_text(shape),
+        "train another model into another folder: --out NEW");
   }
-  std::memcpy(out.data(), view->bytes.data(), view->bytes.size());
+  if (view->dtype == dtype) {
+    std::memcpy(out.data(), view->bytes.data(), out.size());
+  } else {
+    convert(*view, out, dtype);
+  }
+  file.drop_pages();  // or a training that is resumed would need the file's bytes too
 }
 
 void read_views(const TensorFile& file, const char* prefix, const Parameters& p,
-                const std::string& where, std::span<float> buffer) {
-  const float* const base = p.all_values().data();
-  for (const ParameterSpec& spec : p.specs()) {
-    const auto at = static_cast<size_t>(p.values(spec.name).data() - base);
-    read_view(file, prefix, spec, where, buffer.subspan(at, static_cast<size_t>(spec.size())));
-  }
+                const std::string& where, std::span<std::byte> buffer, DType dtype = DType::f32) {
+  each_weight(p, buffer, dtype, [&](const ParameterSpec& spec, std::span<std::byte> out) {
+    read_view(file, prefix, spec, where, out, dtype);
+  });
 }
 
 std::optional<int64_t> step_of(const std::string& name) {
@@ -271,10 +309,13 @@ void Checkpoints::commit(Network& network, Optimizer& optimizer, const TrainingS
   const std::string partial = path(state.step, ".partial"), final = path(state.step);
   const Parameters& p = network.parameters();
   std::vector<TensorView> views;
-  add_views(kWeights, p.all_values(), p, views);
-  add_views(kMoment1, optimizer.moment1(), p, views);
-  add_views(kMoment2, optimizer.moment2(), p, views);
-  if (optimizer.has_average()) add_views(kAverage, optimizer.average(), p, views);
+  const DType moments = dtype_of(optimizer.moment_type());
+  add_views(kWeights, std::as_bytes(p.all_values()), DType::f32, p, views);
+  add_views(kMoment1, optimizer.moment1(), moments, p, views);
+  add_views(kMoment2, optimizer.moment2(), moments, p, views);
+  if (optimizer.has_average()) {
+    add_views(kAverage, std::as_bytes(optimizer.average()), DType::f32, p, views);
+  }
   try {
     write_safetensors(partial + kTrainingFile, views);
     AtomicFile file(partial + kStateFile);
@@ -311,13 +352,15 @@ void Checkpoints::load(const Checkpoint& checkpoint, Network& network, Optimizer
   const std::string where = checkpoint.folder + kTrainingFile;
   const TensorFile file = reading(checkpoint.folder, [&] { return TensorFile::open(where); });
   Parameters& p = network.parameters();
-  read_views(file, kWeights, p, where, p.all_values());
-  read_views(file, kMoment1, p, where, optimizer.moment1());
-  read_views(file, kMoment2, p, where, optimizer.moment2());
+  read_views(file, kWeights, p, where, std::as_writable_bytes(p.all_values()));
+  const DType moments = dtype_of(optimizer.moment_type());
+  read_views(file, kMoment1, p, where, optimizer.moment1(), moments);
+  read_views(file, kMoment2, p, where, optimizer.moment2(), moments);
   if (optimizer.has_average()) {
     // A running average that is asked for only now starts from the weights.
     const bool saved = file.find(kAverage + p.specs().front().name) != nullptr;
-    read_views(file, saved ? kAverage : kWeights, p, where, optimizer.average());
+    read_views(file, saved ? kAverage : kWeights, p, where,
+               std::as_writable_bytes(optimizer.average()));
   }
   optimizer.set_steps(checkpoint.state.step);
 }
@@ -376,7 +419,7 @@ void load_average(const std::vector<Checkpoint>& checkpoints, Parameters& p) {
     sum.assign(static_cast<size_t>(spec.size()), 0.0);
     const std::span<float> values = p.values(spec.name);
     for (const Source& source : sources) {
-      read_view(source.file, source.prefix, spec, source.where, values);
+      read_view(source.file, source.prefix, spec, source.where, std::as_writable_bytes(values));
       for (size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
     }
     for (size_t i = 0; i < sum.size(); ++i) {

@@ -2,7 +2,9 @@
 
 #include <sys/resource.h>
 
+#include <bit>
 #include <csignal>
+#include <cstring>
 
 #include "base/file_testing.h"
 #include "train/task_testing.h"
@@ -67,32 +69,71 @@ TEST(TrainingState, RefusesWhatItDoesNotKnow) {
   refuse("{\"version\": 1}", "step is missing");
 }
 
-TEST_F(CheckpointTest, ComesBackAsItWas) {
-  Checkpoints checkpoints(path("checkpoints"));
-  EXPECT_TRUE(checkpoints.list().empty());
-  Optimizer optimizer(network_.parameters(), {.ema_decay = 0.5});
+// Fills moments and average with numbers that bf16 has too.
+void fill(Optimizer& optimizer) {
   Random random({.seed = 1});
-  for (const auto& buffer : {optimizer.moment1(), optimizer.moment2(), optimizer.average()}) {
-    for (float& x : buffer) x = random.normal();
-  }
-  save(checkpoints, optimizer, 40);
-  EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{40}));
-  EXPECT_EQ(Network::load(path("checkpoints/step-40")).config().width, 32);
-
-  Network other(toy_config(Family::decoder_only), 4);
-  other.add_gradients();
-  Optimizer loaded(other.parameters(), {.ema_decay = 0.5});
-  Checkpoints::load(checkpoints.list().back(), other, loaded);
-  EXPECT_EQ(loaded.steps(), 40);
-  for (const ParameterSpec& spec : other.parameters().specs()) {
-    const auto a = other.parameters().values(spec.name);
-    EXPECT_TRUE(std::ranges::equal(a, network_.parameters().values(spec.name))) << spec.name;
-    const auto at = static_cast<size_t>(a.data() - other.parameters().all_values().data());
-    for (const auto& [x, y] : {std::pair{loaded.moment1(), optimizer.moment1()},
-                               {loaded.moment2(), optimizer.moment2()},
-                               {loaded.average(), optimizer.average()}}) {
-      EXPECT_TRUE(std::ranges::equal(x.subspan(at, a.size()), y.subspan(at, a.size())));
+  const size_t number = optimizer.moment_type() == MomentType::bf16 ? 2 : 4;
+  for (const std::span<std::byte> moment : {optimizer.moment1(), optimizer.moment2()}) {
+    for (size_t at = 0; at < moment.size(); at += number) {
+      const auto upper = static_cast<uint16_t>(std::bit_cast<uint32_t>(random.normal()) >> 16);
+      std::memcpy(&moment[at + number - sizeof upper], &upper, sizeof upper);
     }
+  }
+  for (float& x : optimizer.average()) x = random.normal();
+}
+
+TEST_F(CheckpointTest, ComesBackAsItWas) {
+  for (const MomentType type : {MomentType::f32, MomentType::bf16}) {
+    SCOPED_TRACE(name_of(type));
+    Checkpoints checkpoints(path(std::string(name_of(type))));
+    EXPECT_TRUE(checkpoints.list().empty());
+    const OptimizerOptions options{.ema_decay = 0.5, .moments = type};
+    Optimizer optimizer(network_.parameters(), options);
+    fill(optimizer);
+    save(checkpoints, optimizer, 40);
+    EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{40}));
+    const Checkpoint saved = checkpoints.list().back();
+    EXPECT_EQ(Network::load(saved.folder).config().width, 32);
+
+    Network other(toy_config(Family::decoder_only), 4);
+    other.add_gradients();
+    Optimizer loaded(other.parameters(), options);
+    Checkpoints::load(saved, other, loaded);
+    EXPECT_EQ(loaded.steps(), 40);
+    const size_t number = type == MomentType::bf16 ? 2 : 4;
+    for (const ParameterSpec& spec : other.parameters().specs()) {
+      const auto a = other.parameters().values(spec.name);
+      EXPECT_TRUE(std::ranges::equal(a, network_.parameters().values(spec.name))) << spec.name;
+      const auto at = static_cast<size_t>(a.data() - other.parameters().all_values().data());
+      EXPECT_TRUE(std::ranges::equal(loaded.average().subspan(at, a.size()),
+                                     optimizer.average().subspan(at, a.size())));
+      const auto part = [&](std::span<std::byte> moment) {
+        return moment.subspan(at * number, a.size() * number);
+      };
+      EXPECT_TRUE(std::ranges::equal(part(loaded.moment1()), part(optimizer.moment1())));
+      EXPECT_TRUE(std::ranges::equal(part(loaded.moment2()), part(optimizer.moment2())));
+    }
+  }
+}
+
+// optimizer.moments may change between two runs of a training.
+TEST_F(CheckpointTest, MomentsOfTheOtherTypeAreTurnedIntoThisOne) {
+  for (const MomentType type : {MomentType::f32, MomentType::bf16}) {
+    const MomentType other = type == MomentType::f32 ? MomentType::bf16 : MomentType::f32;
+    SCOPED_TRACE(name_of(type));
+    Checkpoints first(path("first-" + std::string(name_of(type))));
+    Checkpoints second(path("second-" + std::string(name_of(type))));
+    Optimizer optimizer(network_.parameters(), {.moments = type});
+    fill(optimizer);
+    save(first, optimizer, 1);
+    Optimizer turned(network_.parameters(), {.moments = other});
+    Checkpoints::load(first.list().back(), network_, turned);
+    save(second, turned, 1);
+    Optimizer back(network_.parameters(), {.moments = type});
+    Checkpoints::load(second.list().back(), network_, back);
+    save(second, back, 2);
+    EXPECT_EQ(read_text(second.list().back().folder + "/training.safetensors"),
+              read_text(first.list().back().folder + "/training.safetensors"));
   }
 }
 

@@ -19,7 +19,6 @@ GradientExchange::GradientExchange(Parameters& parameters, Send send, int64_t bu
 }
 
 void GradientExchange::begin() {
-  for (WeightGradient& slot : parameters_.gradients()) slot.arrived = 0;
   next_ = 0;
   if (!buckets_.empty()) incomplete_ = buckets_.front().last_slot;
 }

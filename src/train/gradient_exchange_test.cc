@@ -46,7 +46,7 @@ TEST(GradientExchange, SendsEverythingOnceFromTheEndAndOnlyWhatIsFinal) {
     p.begin_step();
     runner.train(batch, counts, {.seed = 1});  // a batch before the last one
     EXPECT_TRUE(sent.empty());
-    runner.train(batch, counts, {.seed = 1}, &exchange);
+    runner.train(batch, counts, {.seed = 1}, {.exchange = &exchange});
     // Backward itself has sent all.
     EXPECT_EQ(exchange.sent(), exchange.buckets());
     exchange.finish();
@@ -77,7 +77,7 @@ TEST(GradientExchange, SendsWhileBackwardIsAtWork) {
   GradientExchange exchange(
       p, [&](std::span<float>) { first_layer_written.push_back(first_layer->written); }, 1000);
   p.begin_step();
-  runner.train(batch, count_labels(batch), {.seed = 1}, &exchange);
+  runner.train(batch, count_labels(batch), {.seed = 1}, {.exchange = &exchange});
   EXPECT_FALSE(first_layer_written.front());
   EXPECT_TRUE(first_layer_written.back());
   EXPECT_GE(std::ranges::count(first_layer_written, false), 3);
@@ -103,7 +103,7 @@ TEST(GradientExchange, WhatABatchDoesNotReachIsZero) {
     floats += std::ssize(part);
   });
   p.begin_step();
-  runner.train(batch, {.labels = 7}, {.seed = 1}, &exchange);
+  runner.train(batch, {.labels = 7}, {.seed = 1}, {.exchange = &exchange});
   exchange.finish();
   p.finish_gradients();
   EXPECT_EQ(floats, std::ssize(p.all_gradients()));

@@ -12,8 +12,6 @@ namespace {
 constexpr int64_t kShortSequence = 16;
 // With fewer tokens than this in a batch, products are too small for the machine's full speed.
 constexpr int64_t kEnoughTokens = 1024;
-// Saving a checkpoint makes a rearranged copy of the weights.
-constexpr int64_t kCopiesWhileSaving = 1;
 // The library below keeps packed pieces of matrices; a little beside what the arena counts.
 constexpr int64_t kLibraryBytes = 16 << 20;
 
@@ -62,8 +60,7 @@ int64_t bytes_of_weights(const ModelConfig& config) {
 }
 
 int64_t bytes_of_slots(const ModelConfig& config, const MemoryPlanOptions& options) {
-  const int64_t copies = 4 + (options.running_average ? 1 : 0);
-  return copies * bytes_of_weights(config) + options.teacher_bytes;
+  return options.bytes_per_weight * parameter_count(config) + options.teacher_bytes;
 }
 
 // What the model takes, whatever the batches are.
@@ -124,24 +121,15 @@ MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
   return plan;
 }
 
-// Nothing when not even one example fits.
-std::optional<MemoryPlan> plan_if_it_fits(StepRunner& runner, const ModelConfig& config,
-                                          const MemoryPlanOptions& options) {
-  try {
-    return plan_as_set(runner, config, options);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_memory) throw;
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOptions& options) {
   const ModelConfig& config = network.config();
   network.recompute_layers(false);
   if (options.recompute == Recompute::automatic) {
-    const std::optional<MemoryPlan> kept = plan_if_it_fits(runner, config, options);
+    MemoryPlanOptions without = options;
+    without.recompute = Recompute::off;
+    const std::optional<MemoryPlan> kept = plan_if_it_fits(runner, network, without);
     if (kept && kept->batch_tokens >= std::min(options.wanted_tokens, kEnoughTokens)) return *kept;
   } else if (options.recompute == Recompute::off) {
     return plan_as_set(runner, config, options);
@@ -150,6 +138,16 @@ MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOpt
   MemoryPlan plan = plan_as_set(runner, config, options);
   plan.recompute = true;
   return plan;
+}
+
+std::optional<MemoryPlan> plan_if_it_fits(StepRunner& runner, Network& network,
+                                          const MemoryPlanOptions& options) {
+  try {
+    return plan_memory(runner, network, options);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory) throw;
+    return std::nullopt;
+  }
 }
 
 }  // namespace heed

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "model/config.h"
 #include "train/optimizer.h"
@@ -14,6 +15,9 @@
 
 namespace heed {
 
+// Saving a checkpoint makes a rearranged copy of the weights.
+inline constexpr int64_t kCopiesWhileSaving = 1;
+
 struct MemoryPlanOptions {
   int64_t limit_bytes = 0;
   int64_t wanted_tokens = 4096;  // of a batch, both sides
@@ -21,16 +25,16 @@ struct MemoryPlanOptions {
   // The largest batch in truth, which may have far fewer tokens (data.batch_sentences). If it fits,
   // nothing has to change. Null: not known.
   const TrainingBatch* largest = nullptr;
-  int64_t teacher_bytes = 0;  // of its weights
-  int64_t process_bytes = 0;  // what the process has besides
-  bool running_average = false;
+  int64_t teacher_bytes = 0;      // of its weights
+  int64_t process_bytes = 0;      // what the process has besides
+  int64_t bytes_per_weight = 16;  // of optimizer.h: value, gradient, two moments
   Recompute recompute = Recompute::off;
 };
 
 struct MemoryPlan {
   int64_t batch_tokens = 0;      // the wanted number, or fewer
-  int64_t weight_bytes = 0;      // weights, gradients, the optimizer's slots
-  int64_t activation_bytes = 0;  // of such a batch
+  int64_t weight_bytes = 0;      // weights, kept gradients, the optimizer's slots
+  int64_t activation_bytes = 0;  // of such a batch, with gradients that are lent
   int64_t room_bytes = 0;        // what the limit leaves to activations; 0 where there is none
   bool recompute = false;        // layers are run again in backward
 };
@@ -40,6 +44,9 @@ struct MemoryPlan {
 // runner's, and is told. Throws out_of_memory, with the figures, when not even the longest example
 // fits.
 MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOptions& options);
+// Nothing in that case.
+std::optional<MemoryPlan> plan_if_it_fits(StepRunner& runner, Network& network,
+                                          const MemoryPlanOptions& options);
 
 // What the limit leaves to activations.
 int64_t room_for_activations(const ModelConfig& config, const MemoryPlanOptions& options);

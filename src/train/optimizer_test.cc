@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/philox.h"
+#include "heed/error.h"
 #include "model/presets.h"
 
 namespace heed {
@@ -87,6 +88,56 @@ TEST(Optimizer, FollowsTheFormulas) {
   }
 }
 
+// Adafactor's steps (Shazeer & Stern 2018, §8): α max(ε₂, RMS of the matrix), for q, k and v each.
+TEST(Optimizer, RelativeStepsAreAsLargeAsTheWeights) {
+  const OptimizerOptions options{
+      .kind = OptimizerKind::adamw, .eps = 1e-8f, .weight_decay = 0.1f, .relative = true};
+  ModelConfig c = small_config();
+  c.initialisation = Initialisation::t5;
+  Parameters p(c);
+  p.initialise(3);
+  p.add_gradients();
+  struct Part {
+    std::string name;
+    size_t begin, size;
+    Reference reference;
+  };
+  std::vector<Part> parts;
+  for (const ParameterSpec& spec : p.specs()) {
+    size_t begin = 0;
+    for (const int64_t rows : spec.parts.empty() ? std::vector{spec.rows} : spec.parts) {
+      const auto size = static_cast<size_t>(rows * spec.cols);
+      const auto values = p.values(spec.name).subspan(begin, size);
+      parts.push_back({spec.name, begin, size, {{values.begin(), values.end()}, {}, {}}});
+      parts.back().reference.m.resize(size), parts.back().reference.v.resize(size);
+      begin += size;
+    }
+  }
+  Optimizer optimizer(p, options);
+  ThreadPool pool(2);
+  for (int t = 1; t <= 5; ++t) {
+    fill_gradients(p, static_cast<uint32_t>(t));
+    optimizer.update(pool, 0.01, 1);
+    for (Part& part : parts) {
+      Reference& r = part.reference;
+      double squares = 0;
+      for (const double w : r.w) squares += w * w;
+      const double size = std::max(1e-3, std::sqrt(squares / static_cast<double>(r.w.size())));
+      const auto gradient = p.gradient(part.name).subspan(part.begin, part.size);
+      if (decays(part.name)) {
+        for (double& w : r.w) w -= 0.01 * 0.1 * w;
+      }
+      r.step(options, {gradient.begin(), gradient.end()}, false, 0.01 * size, t);
+    }
+  }
+  for (const Part& part : parts) {
+    const auto values = p.values(part.name).subspan(part.begin, part.size);
+    for (size_t i = 0; i < part.size; ++i) {
+      ASSERT_NEAR(values[i], part.reference.w[i], 2e-6) << part.name << " " << part.begin + i;
+    }
+  }
+}
+
 TEST(Optimizer, KnowsWhatDecays) {
   EXPECT_TRUE(decays("encoder.0.self.qkv.weight"));
   EXPECT_TRUE(decays("embedding.tokens"));
@@ -102,7 +153,7 @@ TEST(Optimizer, ClipsAsPyTorchDoes) {
   fill_gradients(p, 1);
   double sum = 0;
   for (const float g : p.all_gradients()) sum += double{g} * g;
-  const Optimizer optimizer(p, {.clip_norm = 1});
+  Optimizer optimizer(p, {.clip_norm = 1});
   ThreadPool one(1), two(2);
   const double norm = optimizer.gradient_norm(one);
   EXPECT_NEAR(norm, std::sqrt(sum), 1e-9 * norm);
@@ -110,6 +161,52 @@ TEST(Optimizer, ClipsAsPyTorchDoes) {
   EXPECT_DOUBLE_EQ(optimizer.clip_factor(4), 1 / (4 + 1e-6));
   EXPECT_EQ(optimizer.clip_factor(0.5), 1);
   EXPECT_EQ(Optimizer(p, {}).clip_factor(1e9), 1);
+}
+
+TEST(Optimizer, WeightByWeightGivesTheSameBits) {
+  ModelConfig config = small_config();
+  config.vocabulary = 5003;  // a weight of several parts, the last one short
+  for (const MomentType moments : {MomentType::f32, MomentType::bf16}) {
+    const bool relative = moments == MomentType::bf16;
+    Parameters whole(config), single(config);
+    const OptimizerOptions options{
+        .weight_decay = 0.1f, .relative = relative, .ema_decay = 0.9, .moments = moments};
+    for (Parameters* p : {&whole, &single}) {
+      p->initialise(3);
+      p->add_gradients();
+    }
+    Optimizer one(whole, options), other(single, options);
+    ThreadPool pool(2);
+    constexpr size_t kWithout = 2;  // a weight that no gradient comes for
+    for (uint32_t t = 1; t <= 3; ++t) {
+      fill_gradients(whole, t);
+      fill_gradients(single, t);
+      Mat& none = whole.gradients()[kWithout].value;
+      std::fill_n(none.data, none.size(), 0.0f);
+      const double norm = one.gradient_norm(pool);
+      one.update(pool, 0.01, 1);
+      other.begin_update(pool, 0.01);
+      for (size_t w = single.specs().size(); w-- > 0;) {
+        if (w != kWithout) other.update_weight(pool, w);
+      }
+      EXPECT_EQ(other.finish_update(pool), norm);
+      EXPECT_TRUE(std::ranges::equal(single.all_values(), whole.all_values()));
+      EXPECT_TRUE(std::ranges::equal(other.average(), one.average()));
+    }
+    other.begin_update(pool, 0.01);
+    other.update_weight(pool, 0);
+    EXPECT_THROW(other.update_weight(pool, 0), Error);
+  }
+}
+
+TEST(Optimizer, LendsGradientsWhereNothingNeedsThemWhole) {
+  EXPECT_EQ(gradient_memory({}, 1), GradientMemory::lent);
+  EXPECT_EQ(gradient_memory({}, 2), GradientMemory::kept);
+  EXPECT_EQ(gradient_memory({.clip_norm = 1}, 1), GradientMemory::kept);
+  EXPECT_EQ(bytes_per_weight({}, GradientMemory::kept), 16);
+  EXPECT_EQ(bytes_per_weight({}, GradientMemory::lent), 12);
+  EXPECT_EQ(bytes_per_weight({.ema_decay = 0.9}, GradientMemory::lent), 16);
+  EXPECT_EQ(bytes_per_weight({.moments = MomentType::bf16}, GradientMemory::lent), 8);
 }
 
 TEST(Optimizer, AveragesTheWeights) {

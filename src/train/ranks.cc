@@ -211,12 +211,12 @@ int64_t Ranks::sum(int64_t number) {
   return static_cast<int64_t>(exact);
 }
 
-void Ranks::broadcast(std::span<float> numbers) {
+void Ranks::broadcast(std::span<std::byte> bytes) {
   if (!messenger_) return;
-  for (size_t at = 0; at < numbers.size(); at += kPieceElements) {
-    const auto part = numbers.subspan(at, std::min<size_t>(kPieceElements, numbers.size() - at));
-    messenger_->post(
-        {Message::Kind::broadcast, part.data(), static_cast<int64_t>(part.size_bytes())});
+  constexpr size_t kPieceBytes = kPieceElements * sizeof(float);
+  for (size_t at = 0; at < bytes.size(); at += kPieceBytes) {
+    const auto part = bytes.subspan(at, std::min(kPieceBytes, bytes.size() - at));
+    messenger_->post({Message::Kind::broadcast, part.data(), std::ssize(part)});
   }
   messenger_->wait();
 }

@@ -43,7 +43,8 @@ class Ranks {
   // These return when they are done.
   void sum(std::span<double> numbers);
   int64_t sum(int64_t number);
-  void broadcast(std::span<float> numbers);  // the first rank's, to all
+  void broadcast(std::span<std::byte> bytes);  // the first rank's, to all
+  void broadcast(std::span<float> numbers) { broadcast(std::as_writable_bytes(numbers)); }
   void broadcast(std::string& text);
   int64_t broadcast(int64_t number);
   void barrier();  // returns when all have come here

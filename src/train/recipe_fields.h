@@ -98,8 +98,11 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
   optimizer("beta1", r.optimizer.beta1, "decay of the mean of the gradients");
   optimizer("beta2", r.optimizer.beta2, "decay of the mean of their squares");
   optimizer("eps", r.optimizer.eps, "added to the root of the latter");
+  optimizer("relative", r.optimizer.relative,
+            "the rate times each matrix's size, as Adafactor has it");
   optimizer("weight_decay", r.optimizer.weight_decay, "not of norms and biases");
   optimizer("clip_norm", r.optimizer.clip_norm, "longest gradient; 0: any");
+  optimizer("moments", r.optimizer.moments, "Adam's two: f32, or bf16 in half the memory");
   optimizer("ema_decay", r.optimizer.ema_decay, "of a running average of the weights; 0: none");
 
   const auto schedule = in("schedule");

@@ -327,18 +327,54 @@ size_t StepRunner::training_bytes(const TrainingBatch& batch) {
   return planned_bytes(read, count_labels(read));
 }
 
-size_t StepRunner::planned_bytes(const TrainingBatch& batch, const LabelCounts& counts) {
+size_t StepRunner::measure(const TrainingBatch& batch, const LabelCounts& counts,
+                           const std::function<void()>& after_each) {
+  for (WeightGradient& slot : o_.network.parameters().gradients()) slot.arrived = 0;
+  if (GradientLender* lender = o_.network.parameters().lender()) lender->measure();
   const View v = view(batch);
   Arena plan = Arena::measuring();
   Ctx ctx{o_.pool, plan, &tape_};
   try {
     forward(ctx, batch, v, counts);
-    tape_.backward(ctx);
+    tape_.backward(ctx, after_each);
   } catch (...) {
     tape_.clear();
+    abandon_gradients();
     throw;
   }
+  abandon_gradients();
   return plan.peak_bytes();
+}
+
+size_t StepRunner::planned_bytes(const TrainingBatch& batch, const LabelCounts& counts) {
+  Parameters& p = o_.network.parameters();
+  const size_t activations = measure(batch, counts, {});
+  for (WeightGradient& slot : p.gradients()) slot.planned = slot.arrived;
+  if (!p.lender()) return activations;
+  // When a gradient is final, and so can be given back, is known only now.
+  measure(batch, counts, [this] { settle({}); });
+  return activations + p.lender()->bytes();
+}
+
+void StepRunner::settle(const std::function<void(size_t weight)>& use) {
+  Parameters& p = o_.network.parameters();
+  const std::span<WeightGradient> slots = p.gradients();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].block < 0 || slots[i].arrived < slots[i].planned) continue;
+    if (use) use(i);
+    p.lender()->take_back(slots[i]);
+  }
+}
+
+void StepRunner::abandon_gradients() {
+  Parameters& p = o_.network.parameters();
+  if (!p.lender()) return;
+  for (WeightGradient& slot : p.gradients()) p.lender()->take_back(slot);
+}
+
+void StepRunner::release_memory() {
+  arena_ = Arena(0);
+  if (GradientLender* lender = o_.network.parameters().lender()) lender->release();
 }
 
 void StepRunner::reserve(size_t bytes) {
@@ -348,14 +384,25 @@ void StepRunner::reserve(size_t bytes) {
 }
 
 StepLoss StepRunner::train(const TrainingBatch& once, const LabelCounts& counts_once,
-                           const Place& place, GradientExchange* exchange) {
+                           const Place& place, const GradientOutlet& outlet) {
   HEED_CHECK(place.part >= 0 && place.part < kMostBatches, "too many batches in one step");
-  for (WeightGradient& slot : o_.network.parameters().gradients()) slot.planned = 0;
+  Parameters& p = o_.network.parameters();
+  HEED_CHECK(!p.lender() || !outlet.exchange, "an exchange of gradients that are not kept");
+  HEED_CHECK(p.lender() || !outlet.use, "gradients that are kept are used after backward");
   const TrainingBatch& batch = as_read(once);
   LabelCounts counts = counts_once;
   if (&batch != &once) counts += counts_once;
-  reserve(planned_bytes(batch, counts));
-  if (exchange) exchange->begin();
+  const size_t bytes = planned_bytes(batch, counts);
+  reserve(bytes - (p.lender() ? p.lender()->bytes() : 0));
+  if (p.lender()) p.lender()->provide();
+  for (WeightGradient& slot : p.gradients()) slot.arrived = 0;
+  std::function<void()> after_each;
+  if (outlet.exchange) {
+    outlet.exchange->begin();
+    after_each = [&] { outlet.exchange->advance(); };
+  } else if (p.lender()) {
+    after_each = [&] { settle(outlet.use); };
+  }
   const View v = view(batch);
   Ctx ctx{o_.pool,
           arena_,
@@ -369,10 +416,12 @@ StepLoss StepRunner::train(const TrainingBatch& once, const LabelCounts& counts_
     const Clock::time_point start = Clock::now();
     loss = forward(ctx, batch, v, counts);
     times_.forward_seconds = seconds_since(start);
-    tape_.backward(ctx, exchange ? [=] { exchange->advance(); } : std::function<void()>{});
+    tape_.backward(ctx, after_each);
+    if (p.lender()) settle(outlet.use);
     times_.backward_seconds = seconds_since(start) - times_.forward_seconds;
   } catch (...) {
     tape_.clear();
+    abandon_gradients();
     arena_.rewind(mark);
     throw;
   }

@@ -6,6 +6,13 @@
 //   StepLoss loss = runner.train(batch, counts, {.seed = 1, .step = step});
 //   network.parameters().finish_gradients();     // then Optimizer::update()
 //
+// Where gradients are lent (GradientMemory), each is used while backward goes on:
+//
+//   optimizer.begin_update(pool, rate);
+//   const auto update = [&](size_t weight) { optimizer.update_weight(pool, weight); };
+//   StepLoss loss = runner.train(batch, counts, {.seed = 1, .step = step}, {.use = update});
+//   optimizer.finish_update(pool);
+//
 // What a batch holds decides which losses there are: a label for each row, a class, a number or a
 // next-sentence answer for each sequence, with a teacher its soft targets, and with R-Drop how far
 // two passes are apart. Each is a mean over what was asked, so a step of several batches must know
@@ -13,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -94,6 +102,14 @@ struct StepTimes {
   double backward_seconds = 0;
 };
 
+// Who gets gradients while backward goes on, as soon as they are final.
+struct GradientOutlet {
+  // Kept ones go out to the other ranks. It begins here; finish it before they are read.
+  GradientExchange* exchange = nullptr;
+  // Lent ones are given to whoever uses them, by the number of their weight, and are gone then.
+  std::function<void(size_t weight)> use{};
+};
+
 class StepRunner {
  public:
   struct Options {
@@ -112,18 +128,19 @@ class StepRunner {
     int part = 0;  // of the batches whose gradients make one step
   };
 
-  // Adds to the gradients. `counts` are those of the whole step. With an `exchange`, which begins
-  // here, gradients go out to the other ranks as soon as they are final; finish it before use.
+  // Adds to the gradients. `counts` are those of the whole step. Lent gradients that nobody uses
+  // are forgotten.
   StepLoss train(const TrainingBatch& batch, const LabelCounts& counts, const Place& place,
-                 GradientExchange* exchange = nullptr);
+                 const GradientOutlet& outlet = {});
   Evaluation evaluate(const TrainingBatch& batch);
 
-  // Bytes of activations that the two need, without running anything.
+  // Bytes of activations, and of gradients that are lent, that the two need, without running
+  // anything.
   size_t training_bytes(const TrainingBatch& batch);
   size_t evaluation_bytes(const TrainingBatch& batch);
 
-  // Gives the memory of activations back until the next batch.
-  void release_memory() { arena_ = Arena(0); }
+  // Gives the memory of activations and lent gradients back until the next batch.
+  void release_memory();
   size_t arena_bytes() const { return arena_.capacity_bytes(); }
   const StepTimes& times() const { return times_; }  // of the last train()
 
@@ -139,6 +156,11 @@ class StepRunner {
   void check_twins() const;
   const TrainingBatch& as_read(const TrainingBatch& batch);
   size_t planned_bytes(const TrainingBatch& batch, const LabelCounts& counts);
+  size_t measure(const TrainingBatch& batch, const LabelCounts& counts,
+                 const std::function<void()>& after_each);
+  // Lent gradients that are final go to `use`, and back to their lender.
+  void settle(const std::function<void(size_t weight)>& use);
+  void abandon_gradients();
   View view(const TrainingBatch& batch) const;
   Var hidden(Ctx& ctx, const Network& network, const View& view) const;
   StepLoss forward(Ctx& ctx, const TrainingBatch& batch, const View& view,

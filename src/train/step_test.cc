@@ -222,6 +222,65 @@ TEST_P(StepTest, RecomputedLayersGiveTheSameBitsInLessMemory) {
   }
 }
 
+// Each weight is updated when its gradient is final: no later backward may read it again.
+TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
+  struct Run {
+    size_t bytes;
+    std::vector<double> numbers;
+    std::vector<float> weights;
+  };
+  const TrainingBatch batch = make_batch(GetParam(), 1, 3);
+  const auto run = [&](const ModelConfig& config, GradientMemory memory, bool recompute) {
+    const bool lent = memory == GradientMemory::lent;
+    Network network(config, 7);
+    network.add_gradients(memory);
+    network.recompute_layers(recompute);
+    ThreadPool pool(2);
+    StepRunner runner({.network = network, .pool = pool});
+    Parameters& p = network.parameters();
+    Optimizer optimizer(p, {});
+    Run result{runner.training_bytes(batch) + (lent ? 0 : p.all_values().size_bytes()), {}, {}};
+    for (int step = 1; step <= 3; ++step) {
+      const StepRunner::Place place{.seed = 5, .step = step};
+      p.begin_step();
+      if (lent) {
+        // As a rehearsal has it: gradients that nobody wants.
+        runner.train(batch, count_labels(batch), place);
+        optimizer.begin_update(pool, 3e-3);
+        const StepLoss loss =
+            runner.train(batch, count_labels(batch), place,
+                         {.use = [&](size_t weight) { optimizer.update_weight(pool, weight); }});
+        result.numbers.push_back(loss.loss());
+        result.numbers.push_back(optimizer.finish_update(pool));
+      } else {
+        result.numbers.push_back(runner.train(batch, count_labels(batch), place).loss());
+        p.finish_gradients();
+        result.numbers.push_back(optimizer.gradient_norm(pool));
+        optimizer.update(pool, 3e-3, 1);
+      }
+    }
+    result.weights.assign(p.all_values().begin(), p.all_values().end());
+    return result;
+  };
+  ModelConfig config = config_for(GetParam());
+  config.dropout = config.attention_dropout = 0.1f;
+  config.encoder_layers = config.decoder_layers = 3;
+  std::vector<ModelConfig> variants(3, config);
+  variants[1].position = Position::t5_bias;  // a table that all layers share
+  variants[2].norm_place = NormPlace::pre, variants[2].final_norm = true;
+  variants[2].ffn_kind = FfnKind::gated, variants[2].activation = Activation::silu;
+  for (const ModelConfig& c : variants) {
+    for (const bool recompute : {false, true}) {
+      SCOPED_TRACE(std::string(name_of(c.position)) + (recompute ? ", recomputed" : ""));
+      const Run kept = run(c, GradientMemory::kept, recompute);
+      const Run lent = run(c, GradientMemory::lent, recompute);
+      EXPECT_EQ(lent.numbers, kept.numbers);
+      EXPECT_EQ(lent.weights, kept.weights);
+      EXPECT_LT(lent.bytes, kept.bytes);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tasks, StepTest,
                          testing::Values(Task::translation, Task::causal_lm, Task::masked_lm,
                                          Task::next_sentence, Task::classification,

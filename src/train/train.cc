@@ -387,7 +387,7 @@ class Training {
     std::vector<std::string> fresh;
     network_.emplace(
         network_from(data_.config, from ? &*from : nullptr, recipe_.train.seed, fresh));
-    network_->add_gradients();
+    network_->add_gradients(gradient_memory(recipe_.optimizer, recipe_.train.accumulate));
     note("model: " + std::to_string(parameter_count(data_.config)) + " parameters, " +
          network_->hugging_face().model_type);
     if (!fresh.empty()) {
@@ -431,11 +431,13 @@ class Training {
                        .loss = recipe_.objective.loss});
     const TrainingBatch largest = data_.training->largest_batch();
     const int64_t teacher_bytes = teacher_ ? weight_bytes(*teacher_) : 0;
-    // What is here already of that which the plan counts itself: values and gradients.
-    const int64_t counted = 2 * weight_bytes(*network_) + teacher_bytes;
+    // What is here already of that which the plan counts itself: values and kept gradients.
+    const GradientMemory memory = network_->parameters().gradient_memory();
+    const bool kept = memory == GradientMemory::kept;
+    const int64_t counted = (kept ? 2 : 1) * weight_bytes(*network_) + teacher_bytes;
     // Where sentences are counted, batches may never come near the tokens they might have.
     const bool counts_sentences = recipe_.data.batch_sentences > 0;
-    const MemoryPlanOptions limits{
+    MemoryPlanOptions limits{
         .limit_bytes = options_.memory_bytes,
         .wanted_tokens = counts_sentences ? std::min(largest.rows(), recipe_.data.batch_tokens)
                                           : recipe_.data.batch_tokens,
@@ -443,7 +445,7 @@ class Training {
         .largest = &largest,
         .teacher_bytes = teacher_bytes,
         .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
-        .running_average = recipe_.optimizer.ema_decay > 0,
+        .bytes_per_weight = bytes_per_weight(recipe_.optimizer, memory),
         .recompute = recipe_.train.recompute};
     ChosenBatches c{.memory_bytes = options_.memory_bytes, .wanted = batches()};
     const bool chooses = ranks_.first() && !take_kept(c);
@@ -454,6 +456,7 @@ class Training {
     }
     network_->recompute_layers(c.recompute);
     if (c.chosen != batches()) use_batches(c.chosen);
+    use_gradients(gradient_memory(recipe_.optimizer, c.chosen.accumulate), limits);
     const auto activations =
         static_cast<int64_t>(runner.training_bytes(data_.training->largest_batch()));
     const int64_t room = room_for_activations(network_->config(), limits);
@@ -510,8 +513,50 @@ class Training {
                     " to go on with other batches, which is another training");
   }
 
-  void choose(StepRunner& runner, const MemoryPlanOptions& limits, ChosenBatches& c) {
-    const MemoryPlan plan = plan_memory(runner, *network_, limits);
+  void use_gradients(GradientMemory memory, MemoryPlanOptions& limits) {
+    if (memory == network_->parameters().gradient_memory()) return;
+    network_->add_gradients(memory);
+    limits.bytes_per_weight = bytes_per_weight(recipe_.optimizer, memory);
+  }
+
+  // A step of several batches has to keep its gradients, which takes room from them. So a step that
+  // lends them is tried as a whole, then a step of parts; and layers are run again for either only
+  // where nothing else fits.
+  MemoryPlan plan_step(StepRunner& runner, MemoryPlanOptions& limits) {
+    if (network_->parameters().gradient_memory() == GradientMemory::kept) {
+      return plan_memory(runner, *network_, limits);
+    }
+    const bool automatic = limits.recompute == Recompute::automatic;
+    const auto plan_with = [&](GradientMemory memory, Recompute recompute) {
+      use_gradients(memory, limits);
+      MemoryPlanOptions options = limits;
+      options.recompute = recompute;
+      return plan_if_it_fits(runner, *network_, options);
+    };
+    const auto is_whole = [&](const std::optional<MemoryPlan>& plan) {
+      return plan && plan->batch_tokens >= limits.wanted_tokens;
+    };
+    std::optional<MemoryPlan> lent =
+        plan_with(GradientMemory::lent, automatic ? Recompute::off : limits.recompute);
+    if (is_whole(lent)) return *lent;
+    const std::optional<MemoryPlan> kept = plan_with(GradientMemory::kept, limits.recompute);
+    if (kept && !(automatic && kept->recompute)) return *kept;
+    if (automatic) lent = plan_with(GradientMemory::lent, Recompute::on);
+    if (is_whole(lent)) return *lent;
+    use_gradients(GradientMemory::kept, limits);
+    if (kept) return *kept;
+    try {
+      return plan_memory(runner, *network_, limits);  // which says what is missing
+    } catch (const Error& error) {
+      if (!lent) throw;
+      throw Error(error.code(), error.what(),
+                  "allow more --memory, or take smaller steps: one batch of data.batch_tokens = " +
+                      std::to_string(lent->batch_tokens) + " keeps no gradients, and fits");
+    }
+  }
+
+  void choose(StepRunner& runner, MemoryPlanOptions& limits, ChosenBatches& c) {
+    const MemoryPlan plan = plan_step(runner, limits);
     c.recompute = plan.recompute;
     c.chosen = c.wanted;
     if (plan.batch_tokens < limits.wanted_tokens) {
@@ -555,7 +600,9 @@ class Training {
         kDecodingSequences * int64_t{config.vocabulary} * static_cast<int64_t>(sizeof(float));
     const auto rows = static_cast<int64_t>(
         runner.evaluation_bytes(shape_batch(config, kDecodingTokens, longest)));
-    const int64_t left = room - kDecodingWeights * weight_bytes(*network_) - scores - rows;
+    // Nothing is saved meanwhile, so a copy of the weights that is planned for that is there too.
+    const int64_t weights = (kDecodingWeights - kCopiesWhileSaving) * weight_bytes(*network_);
+    const int64_t left = room - weights - scores - rows;
     decoding_bytes_ = std::clamp(left, kLeastDecodingBytes, kDecodingBytes);
   }
 

@@ -6,7 +6,9 @@
 
 #include <cctype>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file_testing.h"
 #include "base/philox.h"
@@ -253,12 +255,15 @@ checkpoint_every = 1
   }
 
   // Of the newest checkpoint: what the steps were made of.
-  std::map<std::string, int64_t> batches() const {
+  std::map<std::string, int64_t> batches(const std::string& out = "out") const {
     std::map<std::string, int64_t> values;
-    const auto json = nlohmann::json::parse(read_text(path("out") + "/memory.json")).at("chosen");
+    const auto json = nlohmann::json::parse(read_text(path(out) + "/memory.json")).at("chosen");
     for (const auto& [key, value] : json.items()) values[key] = value.get<int64_t>();
     return values;
   }
+
+  // A training in a process of its own, whose validator takes all it is given.
+  void expect_to_stay_within(const std::string& out, int64_t batch_tokens, int64_t steps = 1);
 
   // What this process has by now, and so much more.
   static int64_t more_than_now(int64_t bytes) {
@@ -326,13 +331,13 @@ TEST_F(TrainMemoryTest, GoesOnWithNothingThatTakesMore) {
 
 // In a process of its own, whose peak is nobody else's. The validator takes all it is given, and a
 // model beside it, as one that decodes does.
-TEST_F(TrainMemoryTest, StaysWithinTheLimitWhileValidationDecodes) {
+void TrainMemoryTest::expect_to_stay_within(const std::string& out, int64_t batch_tokens,
+                                            int64_t steps) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr bool kCountsMemory = false;  // sanitizers keep what was freed
 #else
   constexpr bool kCountsMemory = true;
 #endif
-  write_pairs("valid", 50, 2);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -340,14 +345,15 @@ TEST_F(TrainMemoryTest, StaysWithinTheLimitWhileValidationDecodes) {
     TrainOptions options;
     options.recipe = recipe_;
     options.set = {"data.folder=" + folder_.string(),
-                   "data.batch_tokens=1600",
+                   "data.batch_tokens=" + std::to_string(batch_tokens),
                    "model.width=256",
                    "model.ffn=8192",
                    "model.encoder_layers=1",
                    "model.decoder_layers=1",
-                   "train.steps=1",
+                   "train.steps=" + std::to_string(steps),
+                   "train.average=last",
                    "validate.files=[\"valid.a\", \"valid.b\"]"};
-    options.out = path("out");
+    options.out = path(out);
     options.threads = 1;
     options.memory_bytes = limit;
     options.validator = [](const ValidationRequest& request) {
@@ -369,7 +375,63 @@ TEST_F(TrainMemoryTest, StaysWithinTheLimitWhileValidationDecodes) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_GT(batches().at("accumulate"), 1);
+}
+
+TEST_F(TrainMemoryTest, StaysWithinTheLimitWhileValidationDecodes) {
+  write_pairs("valid", 50, 2);
+  expect_to_stay_within("one", 1600);
+  EXPECT_EQ(batches("one").at("accumulate"), 1);  // and so updated in backward
+  expect_to_stay_within("one", 1600, 2);          // from its checkpoint on, and with a mean of two
+  expect_to_stay_within("several", 3200);
+  EXPECT_GT(batches("several").at("accumulate"), 1);
+}
+
+// Parts of a step need its gradients, and running layers again costs time: each is a way out only
+// where the one before does not fit.
+TEST_F(TrainMemoryTest, MoreMemoryNeverMakesAStepWorse) {
+  const std::vector<std::string> large{"model.width=256", "model.ffn=8192",
+                                       "model.encoder_layers=1", "model.decoder_layers=1",
+                                       "data.batch_tokens=1600"};
+  std::atomic<bool> stop = false;
+  TrainOptions options;
+  options.recipe = recipe_;
+  options.set = large;
+  options.set.push_back("data.folder=" + folder_.string());
+  options.out = path("out");
+  options.threads = 1;
+  options.stop = &stop;
+  options.note = [&](std::string_view text) {
+    notes_ += std::string(text) + "\n";
+    if (text.starts_with("plan for")) stop = true;  // which is all that is asked here
+  };
+  const int64_t now = more_than_now(0);
+  int64_t least_parts = std::numeric_limits<int64_t>::max();
+  bool runs_again = true, refused = false;
+  std::set<std::pair<bool, bool>> seen;
+  for (int64_t limit = 170'000'000; limit <= 330'000'000; limit += 10'000'000) {
+    SCOPED_TRACE(limit);
+    notes_.clear();
+    stop = false;
+    options.memory_bytes = now + limit;
+    try {
+      train(options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+      refused |= error.hint().find("data.batch_tokens = ") != std::string::npos;
+      continue;
+    }
+    const bool again = notes_.find("layers run again") != std::string::npos;
+    const int64_t parts = batches().at("accumulate");
+    EXPECT_LE(again, runs_again);
+    if (again == runs_again) {
+      EXPECT_LE(parts, least_parts);
+    }
+    runs_again = again, least_parts = parts;
+    seen.emplace(again, parts == 1);
+  }
+  EXPECT_TRUE(refused);                       // with what would fit
+  EXPECT_TRUE(seen.contains({true, true}));   // a whole step, its layers run again
+  EXPECT_TRUE(seen.contains({false, true}));  // a whole step
 }
 
 TEST_F(TrainMemoryTest, BatchesThatSentencesLimitStayAsTheyAre) {

@@ -61,10 +61,15 @@ Trainer::Trainer(TrainerOptions options)
           }(),
           o_.optimizer.learning_rate, o_.network.config().width),
       runner_({.network = o_.network, .pool = o_.pool, .teacher = o_.teacher, .loss = o_.loss}),
-      exchange_(o_.network.parameters(), [this](std::span<float> part) { ranks_.begin_sum(part); }),
       checkpoints_(o_.folder + "/checkpoints") {
   HEED_CHECK(o_.train.steps > 0, "the number of steps is not known");
   HEED_CHECK(o_.train.accumulate % ranks_.size() == 0, "batches that the ranks cannot share");
+  HEED_CHECK(!lends_gradients() ||
+                 gradient_memory(o_.optimizer, o_.train.accumulate) == GradientMemory::lent,
+             "gradients must be kept for this training");
+  if (ranks_.alone()) return;
+  exchange_.emplace(o_.network.parameters(),
+                    [this](std::span<float> part) { ranks_.begin_sum(part); });
 }
 
 void Trainer::note(const std::string& text) const {
@@ -171,13 +176,12 @@ void Trainer::rehearse() {
       chosen_metric(values);  // throws when there is none
     }
   }
-  // Values, gradients and the two moments; the running average; what a batch takes beside them.
-  const auto weights = static_cast<int64_t>(p.all_values().size_bytes());
-  const int64_t copies = 4 + (optimizer_.has_average() ? 1 : 0);
+  // Values, kept gradients, and the optimizer's; what a batch takes beside them.
+  const int64_t weights = bytes_per_weight(o_.optimizer, p.gradient_memory()) * p.count();
   const int64_t teacher =
       o_.teacher ? static_cast<int64_t>(o_.teacher->parameters().all_values().size_bytes()) : 0;
-  result_.planned_bytes = copies * weights + teacher + largest_activations_;
-  note("memory: " + megabytes(copies * weights + teacher) + " for the weights and their slots, " +
+  result_.planned_bytes = weights + teacher + largest_activations_;
+  note("memory: " + megabytes(weights + teacher) + " for the weights and their slots, " +
        megabytes(largest_activations_) + " for the largest batch");
 }
 
@@ -281,28 +285,40 @@ void Trainer::step() {
   agree(counts, tokens);
   ++state_.step;
   p.begin_step();
+  // Weights that are updated in backward are those of a step that may yet be found to diverge.
+  // That ends the training, and nothing of it is written.
+  const double rate = schedule_.learning_rate(state_.step);
+  if (lends_gradients()) optimizer_.begin_update(o_.pool, rate);
   StepLoss loss;
   for (size_t i = 0; i < batches.size(); ++i) {
     // Numbered as if one process had them all: dropout is the same.
     const int part = static_cast<int>(i) * ranks_.size() + ranks_.rank();
     const bool last = i + 1 == batches.size();
-    loss +=
-        runner_.train(batches[i], counts, {.seed = state_.seed, .step = state_.step, .part = part},
-                      last && !ranks_.alone() ? &exchange_ : nullptr);
+    GradientOutlet outlet;
+    if (last && !ranks_.alone()) outlet.exchange = &*exchange_;
+    if (lends_gradients()) {
+      outlet.use = [this](size_t weight) { optimizer_.update_weight(o_.pool, weight); };
+    }
+    loss += runner_.train(batches[i], counts,
+                          {.seed = state_.seed, .step = state_.step, .part = part}, outlet);
   }
-  if (!ranks_.alone()) {
-    exchange_.finish();
-    ranks_.finish_sums();
+  double norm = 0;
+  if (lends_gradients()) {
+    norm = optimizer_.finish_update(o_.pool);
+  } else {
+    if (!ranks_.alone()) {
+      exchange_->finish();
+      ranks_.finish_sums();
+    }
+    p.finish_gradients();
+    norm = optimizer_.gradient_norm(o_.pool);
   }
-  p.finish_gradients();
   share_loss(loss);
-  const double norm = optimizer_.gradient_norm(o_.pool);
   last_loss_ = loss.loss();
   if (state_.first_loss == 0) state_.first_loss = last_loss_;
   check_loss("the loss", last_loss_, state_.first_loss);
   if (!std::isfinite(norm)) diverged("the gradient's norm is " + number(norm));
-  const double rate = schedule_.learning_rate(state_.step);
-  optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
+  if (!lends_gradients()) optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
 
   const double seconds = seconds_since(start);
   state_.tokens += tokens;

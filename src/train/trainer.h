@@ -38,7 +38,7 @@ struct BatchSource {
 };
 
 struct TrainerOptions {
-  Network& network;  // with gradients
+  Network& network;  // with gradients: kept, or lent where gradient_memory() says so
   ThreadPool& pool;
   BatchSource source;
   std::string folder;  // OUT
@@ -73,6 +73,8 @@ class Trainer {
   // All ranks stop at the same step, so they have to agree.
   bool stopping() const { return ranks_.alone() ? stop_requested() : stop_agreed_; }
   bool writes() const { return ranks_.first(); }
+  // Whether weights are updated while backward goes on.
+  bool lends_gradients() const { return o_.network.parameters().lender() != nullptr; }
   bool validates() const { return static_cast<bool>(o_.source.validation); }
   // Whether this step is one to validate after.
   bool validation_due() const;
@@ -126,7 +128,7 @@ class Trainer {
   Optimizer optimizer_;
   Schedule schedule_;
   StepRunner runner_;
-  GradientExchange exchange_;
+  std::optional<GradientExchange> exchange_;  // with other ranks
   Checkpoints checkpoints_;
   std::unique_ptr<TrainingLog> log_;
   TrainingState state_;

@@ -23,11 +23,13 @@ class TrainerTest : public FolderTest {
     int threads = 1;
     double learning_rate = 3e-3;
     double ema_decay = 0;
+    MomentType moments = MomentType::f32;
     TrainSection train{.checkpoint_every = 7, .keep_last = 2};
     ValidateSection validate{.every = 10};
     Validator validator{};
     const std::atomic<bool>* stop = nullptr;
     std::function<void(const TrainProgress&)> progress{};
+    bool keeps_gradients = false;  // where they could be lent
     BatchSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
   };
 
@@ -35,7 +37,10 @@ class TrainerTest : public FolderTest {
     ModelConfig config = toy_config(Family::encoder_decoder);
     config.dropout = config.attention_dropout = 0.1f;  // random numbers must resume too
     Network network(config, 5);
-    network.add_gradients();
+    const OptimizerOptions optimizer{
+        .learning_rate = s.learning_rate, .ema_decay = s.ema_decay, .moments = s.moments};
+    network.add_gradients(s.keeps_gradients ? GradientMemory::kept
+                                            : gradient_memory(optimizer, s.train.accumulate));
     ThreadPool pool(s.threads);
     s.train.steps = s.steps, s.train.log_every = 1;
     Trainer trainer({.network = network,
@@ -45,7 +50,7 @@ class TrainerTest : public FolderTest {
                      .train = s.train,
                      .validate = s.validate,
                      .loss = {.label_smoothing = 0.1f},
-                     .optimizer = {.learning_rate = s.learning_rate, .ema_decay = s.ema_decay},
+                     .optimizer = optimizer,
                      .schedule = {.warmup_steps = 10},
                      .settings = {{"train", "steps", std::to_string(s.steps), "test", "steps"}},
                      .validator = s.validator,
@@ -83,6 +88,9 @@ class TrainerTest : public FolderTest {
     return names;
   }
 
+  void expect_kills_change_nothing(const std::string& whole, const std::string& killed,
+                                   const Setting& setting);
+
   std::string notes_;
 };
 
@@ -116,9 +124,9 @@ TEST_F(TrainerTest, WritesAllItPromises) {
   EXPECT_EQ(Network::load(path("run") + "/checkpoints/step-30").config().width, 32);
 }
 
-TEST_F(TrainerTest, KilledAtAnyMomentItGoesOnWithTheSameBits) {
-  const Setting setting{.ema_decay = 0.9, .train = {.accumulate = 2, .checkpoint_every = 3}};
-  run("whole", setting);
+void TrainerTest::expect_kills_change_nothing(const std::string& whole, const std::string& killed,
+                                              const Setting& setting) {
+  run(whole, setting);
   Random random({.seed = 11});
   int kills = 0;
   for (int attempt = 0;; ++attempt) {
@@ -127,7 +135,7 @@ TEST_F(TrainerTest, KilledAtAnyMomentItGoesOnWithTheSameBits) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       try {
-        run("killed", setting);
+        run(killed, setting);
       } catch (const std::exception& error) {
         std::fprintf(stderr, "%s\n", error.what());
         _exit(1);
@@ -149,10 +157,31 @@ TEST_F(TrainerTest, KilledAtAnyMomentItGoesOnWithTheSameBits) {
     ++kills;
   }
   EXPECT_GT(kills, 0);
-  EXPECT_EQ(numbers("killed"), numbers("whole"));
+  EXPECT_EQ(numbers(killed), numbers(whole));
   for (const char* file : {"/model.safetensors", "/checkpoints/step-30/training.safetensors"}) {
-    EXPECT_EQ(read_text(path("killed") + file), read_text(path("whole") + file)) << file;
+    EXPECT_EQ(read_text(path(killed) + file), read_text(path(whole) + file)) << file;
   }
+}
+
+// A step of one batch updates in backward, a step of two after it.
+TEST_F(TrainerTest, KilledAtAnyMomentItGoesOnWithTheSameBits) {
+  for (const int batches : {1, 2}) {
+    SCOPED_TRACE(batches);
+    const std::string number = std::to_string(batches);
+    expect_kills_change_nothing("whole" + number, "killed" + number,
+                                {.ema_decay = 0.9,
+                                 .moments = batches == 1 ? MomentType::bf16 : MomentType::f32,
+                                 .train = {.accumulate = batches, .checkpoint_every = 3}});
+  }
+}
+
+TEST_F(TrainerTest, UpdatingInBackwardChangesNothing) {
+  const TrainResult kept = run("kept", {.ema_decay = 0.9, .keeps_gradients = true});
+  const TrainResult lent = run("lent", {.threads = 2, .ema_decay = 0.9});
+  EXPECT_EQ(numbers("lent"), numbers("kept"));
+  EXPECT_EQ(read_text(path("lent") + "/checkpoints/step-30/training.safetensors"),
+            read_text(path("kept") + "/checkpoints/step-30/training.safetensors"));
+  EXPECT_LT(lent.planned_bytes, kept.planned_bytes);
 }
 
 TEST_F(TrainerTest, ThreadsChangeNothing) {
