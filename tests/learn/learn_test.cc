@@ -74,8 +74,9 @@ TEST_P(LearnTest, AnswersWhatItHasNotSeen) {
   ThreadPool pool(1);  // too small for more
   StepRunner runner({.network = network, .pool = pool});
   Parameters& p = network.parameters();
-  // These are learnt last: a digit depends on a carry, or on all the others.
-  const int steps = task == ToyTask::add || task == ToyTask::sort ? 900 : 500;
+  // These are learnt last: a digit depends on a carry, or on all the others. Enough for any start:
+  // of eight, each has 0.93 and more of the answers below.
+  const int steps = task == ToyTask::add || task == ToyTask::sort ? 900 : 700;
   constexpr int kExamples = 32;
   const Schedule schedule({.kind = ScheduleKind::cosine, .warmup_steps = 50, .steps = steps}, 5e-3,
                           config.width);
