@@ -63,7 +63,6 @@ void multiply(const AmxProduct& p, int32_t* sums) {
   }
   const int8_t* x = p.x;
   const std::byte *w = p.w, *ahead = p.ahead;
-  const int64_t tile_row = kAmxRows * p.x_row;
   for (int64_t c = 0; c < p.chunks; ++c, x += kAmxBytes, w += kAmxRows * p.w_row) {
     fetch_ahead(ahead, p.ahead_bytes);
     ahead += p.ahead_bytes;
@@ -71,13 +70,13 @@ void multiply(const AmxProduct& p, int32_t* sums) {
     HEED_TILE_LOAD(4, x, p.x_row);
     HEED_TILE_DOT(0, 4, 7);
     if constexpr (kTiles > 1) {
-      HEED_TILE_LOAD(5, x + tile_row, p.x_row);
+      HEED_TILE_LOAD(5, x + p.x_tile, p.x_row);
       HEED_TILE_DOT(1, 5, 7);
     }
     if constexpr (kTiles > 2) {
-      HEED_TILE_LOAD(6, x + 2 * tile_row, p.x_row);
+      HEED_TILE_LOAD(6, x + 2 * p.x_tile, p.x_row);
       HEED_TILE_DOT(2, 6, 7);
-      HEED_TILE_LOAD(4, x + 3 * tile_row, p.x_row);
+      HEED_TILE_LOAD(4, x + 3 * p.x_tile, p.x_row);
       HEED_TILE_DOT(3, 4, 7);
     }
   }

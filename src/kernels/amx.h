@@ -32,6 +32,7 @@ class AmxTiles {
 struct AmxProduct {
   const int8_t* x;  // [16 · tiles, 64 · chunks], rows x_row bytes apart
   int64_t x_row;
+  int64_t x_tile;  // from tile to tile
   const std::byte*
       w;  // unsigned, [16 · chunks, 16 words]: four steps along k in a word, w_row bytes apart
   int64_t w_row;

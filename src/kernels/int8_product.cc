@@ -282,6 +282,7 @@ int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, co
       count = tiles * kAmxRows;
       amx_product({.x = reinterpret_cast<const int8_t*>(rows.x + row * layout.steps),
                    .x_row = layout.steps * 4,
+                   .x_tile = kAmxRows * layout.steps * 4,
                    .w = panel + (col - first) * layout.column_bytes,
                    .w_row = step_bytes,
                    .chunks = chunks,

@@ -10,11 +10,11 @@
 //   s(i) = max_l |x(i, l)| / 127,  q(i, l) = round(x(i, l) · (127 / max)), ties to even
 //   y(i, j) = (float(Σ_l q(i, l) · w(l, j)) · s(i)) · scale(j)
 //
-// int4 rounds a row to 16 bits, each of the weight's groups g of inputs by its own largest
-// magnitude, which loses less than a thousandth of what 4 bits of the weight have lost. The groups
+// int4 rounds a row to 12 bits, each of the weight's groups g of inputs by its own largest
+// magnitude, which loses less than a hundredth of what 4 bits of the weight have lost. The groups
 // are added up as floats, in order:
 //
-//   s(i, g) = max_{l in g} |x(i, l)| / 32639,  q(i, l) = round(x(i, l) · (32639 / max))
+//   s(i, g) = max_{l in g} |x(i, l)| / 2047,  q(i, l) = round(x(i, l) · (2047 / max))
 //   c(i, g, j) = (float(Σ_{l in g} q(i, l) · w(l, j)) · s(i, g)) · scale(g, j)
 //   y(i, j) = ((0 + c(i, 0, j)) + c(i, 1, j)) + …
 //
