@@ -196,7 +196,9 @@ HWY_INLINE void online_softmax(const Columns& columns, float factor, const Runni
   for (int64_t c = columns.begin; c < columns.end; c += lanes()) {
     for (int r = 0; r < kRows; ++r) {
       float* HWY_RESTRICT at = scores + r * kKeyTile + c;
-      const FloatVec e = Exp2(d, hn::MulSub(hn::LoadU(d, at), factors, reference[r]));
+      // Not fused: rounded as the reference was, the largest is 0, however large the scores are.
+      const FloatVec scaled = hn::Mul(hn::LoadU(d, at), factors);
+      const FloatVec e = Exp2(d, hn::Sub(scaled, reference[r]));
       sum[r] = hn::Add(sum[r], e);
       hn::StoreU(e, d, at);
     }

@@ -1,4 +1,4 @@
-// One query row of attention at a time: masks and the online softmax.
+// One query row of attention at a time: how scores are made of products, and masks.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -180,6 +180,31 @@ TEST(Attention, ScoresMayMoveFarFromTheFirstOnes) {
   }
 }
 
+// Of scores that floats hardly hold, the largest still takes all.
+TEST(Attention, ScoresMayBeHuge) {
+  constexpr int64_t kKeys = 40;
+  const auto v = random_floats(kKeys * kKvWidth, 3);
+  const std::vector<float> q(kWidth, 1.0f);
+  for (const float size : {1e5f, 3e9f, 7e12f, 1e30f}) {
+    for (const int64_t largest : {0, 17, 39}) {
+      std::vector<float> k(static_cast<size_t>(kKeys * kKvWidth));
+      for (int64_t i = 0; i < kKeys * kKvWidth; ++i) {
+        const bool is_it = i / kKvWidth == largest;
+        k[static_cast<size_t>(i)] = (is_it ? size : -size * static_cast<float>(i % 7)) / kHeadDim;
+      }
+      Sequences s;
+      s.add(q.data(), 1, k.data(), v.data(), kKeys, 0);
+      const auto out = s.forward(1, [](Attention&) {});
+      for (int64_t i = 0; i < kWidth; ++i) {
+        const int64_t column = i / kHeadDim / (kHeads / kKvHeads) * kHeadDim + i % kHeadDim;
+        EXPECT_FLOAT_EQ(out[static_cast<size_t>(i)],
+                        v[static_cast<size_t>(largest * kKvWidth + column)])
+            << size << ", " << largest;
+      }
+    }
+  }
+}
+
 TEST(Attention, AQueryThatSeesNoKeyGetsZeros) {
   const auto q = random_floats(2 * kWidth, 1), k = random_floats(kKvWidth, 2);
   Sequences s;
