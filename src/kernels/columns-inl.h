@@ -8,10 +8,12 @@
 #define HEED_KERNELS_COLUMNS_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "kernels/parts.h"
 #include "kernels/row_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -69,7 +71,8 @@ HWY_INLINE Vector load_column(const float* w, int64_t row, int64_t rows) {
   return hn::Load(Floats(), column);
 }
 
-// At most a vector of rows of a weight [out, in], and what of them is read.
+// At most a vector of rows of a matrix, such as outputs of a weight [out, in] or keys, and what of
+// them is read.
 struct WeightRows {
   const float* w;
   int64_t row;
@@ -93,6 +96,22 @@ HWY_INLINE void for_each_column(const WeightRows& from, const Each& each) {
   }
 #endif
   for (; l < from.k; ++l) each(l, load_column(from.w + l, from.row, from.rows));
+}
+
+// Rows of a weight [out, in] to their panel, [k, whole vectors of lanes] with zeros beyond the
+// last. `left` of them there are from the first on, also beyond the panel.
+HWY_INLINE void pack_columns(const WeightRows& from, int64_t left, float* HWY_RESTRICT panel) {
+  const Floats d;
+  const int64_t width = ceil_div(from.rows, lanes()) * lanes();
+  for (int64_t j = 0; j < from.rows; j += lanes()) {
+    const WeightRows rows{.w = from.w + j * from.row,
+                          .row = from.row,
+                          .rows = std::min(lanes(), from.rows - j),
+                          .k = from.k,
+                          .prefetch = from.prefetch && j + 2 * lanes() <= left};
+    for_each_column(rows, [&](int64_t l, Vector column)
+                              HWY_ATTR { hn::Store(column, d, panel + l * width + j); });
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -16,6 +16,11 @@ inline int64_t even_part(int64_t size, int64_t largest) {
   return ceil_div(size, ceil_div(size, largest));
 }
 
+// Steps along k of a weight that products pack at a time: a register tile walks through them in one
+// go. And the widest panel of columns of any instruction set.
+inline constexpr int64_t kPackedDepth = 384;
+inline constexpr int64_t kMaxPanelCols = 48;
+
 inline constexpr int64_t kLineBytes = 64;
 
 // Of `bytes` that `parts` ask for in turn, how many one of them does: whole lines.

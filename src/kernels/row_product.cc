@@ -23,15 +23,11 @@ namespace heed::kernels {
 
 // Up to this many rows the weight is used as it comes from memory: reading it is what takes time.
 inline constexpr int64_t kFewRows = 8;
-// Up to this many, each thread packs a panel of the weight and uses it at once. For more, threads
-// share what they pack, and share the rows (tiled_gemm.h).
+// Up to this many, each thread packs a panel of the weight and uses it at once. For more, each
+// packs several at a time (tiled_gemm.h).
 inline constexpr int64_t kSomeRows = 256;
-// Steps along k that are packed at a time: a register tile walks through them in one go.
-inline constexpr int64_t kPackedDepth = 384;
 // Rows of x that stay in the first-level cache while the packed panels pass by.
 inline constexpr int64_t kBlockRows = 16;
-// The widest panel of any instruction set.
-inline constexpr int64_t kMaxPanelCols = 48;
 
 }  // namespace heed::kernels
 #endif
@@ -55,19 +51,15 @@ HWY_INLINE void pack_panel(const RowProduct& p, const Block& b, int64_t col,
                            float* HWY_RESTRICT panel) {
   const Floats d;
   const int64_t cols = std::min(panel_cols(), b.last - col);
-  const int64_t width = ceil_div(cols, lanes()) * lanes();
   if (p.layout == LinearLayout::out_in) {
-    for (int64_t j = 0; j < cols; j += lanes()) {
-      const WeightRows rows{.w = p.w + (col + j) * p.w_row + b.from,
-                            .row = p.w_row,
-                            .rows = std::min(lanes(), cols - j),
-                            .k = b.depth(),
-                            .prefetch = col + j + 2 * lanes() <= p.n};
-      for_each_column(rows, [&](int64_t l, Vector column)
-                                HWY_ATTR { hn::Store(column, d, panel + l * width + j); });
-    }
-    return;
+    return pack_columns({.w = p.w + col * p.w_row + b.from,
+                         .row = p.w_row,
+                         .rows = cols,
+                         .k = b.depth(),
+                         .prefetch = true},
+                        p.n - col, panel);
   }
+  const int64_t width = ceil_div(cols, lanes()) * lanes();
   for (int64_t l = 0; l < b.depth(); ++l) {
     const float* from = p.w + (b.from + l) * p.w_row + col;
     for_each_vector(d, cols, [&](int64_t j, auto io) HWY_ATTR {
@@ -287,7 +279,7 @@ void row_product(ThreadPool& pool, const RowProduct& p) {
 
 int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads) {
   if (m <= kFewRows || n == 0 || k == 0) return 0;
-  if (m > kSomeRows) return threads * tiled_gemm_scratch_floats(n, k);
+  if (m > kSomeRows) return tiled_gemm_scratch_floats(m, n, k, threads);
   const int64_t panel = even_part(k, kPackedDepth) * kMaxPanelCols;
   return std::min(panel * ceil_div(n, kMaxPanelCols), panel * threads);
 }

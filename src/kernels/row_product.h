@@ -42,8 +42,8 @@ struct RowProduct {
 
 void row_product(ThreadPool& pool, const RowProduct& product);
 
-// What row_product() wants to pack the weight into; at most some hundred KB (or 72 KB a thread),
-// and nothing for few rows. `threads` is that of the pool.
+// What row_product() wants to pack the weight into: nothing for few rows, 72 KB a thread at most
+// for some, and 768 KB for many. `threads` is that of the pool.
 int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads);
 
 }  // namespace heed::kernels

@@ -22,10 +22,20 @@
 #define HEED_KERNELS_TILED_GEMM_ONCE_
 namespace heed::kernels {
 
-// Steps along k that are packed at a time.
-inline constexpr int64_t kGemmDepth = 384;
 // A line of the caches.
 inline constexpr int64_t kLineFloats = kLineBytes / static_cast<int64_t>(sizeof(float));
+
+// Threads that there is work for.
+inline int64_t shares_of(int64_t m, int64_t n, int64_t k, int64_t threads) {
+  const double work = static_cast<double>(m) * static_cast<double>(n * k);
+  return static_cast<int64_t>(std::clamp(work / kShareWork, 1.0, static_cast<double>(threads)));
+}
+
+// That one of them packs at a time.
+inline int64_t share_floats(int64_t n, int64_t k) {
+  const int64_t panel = even_part(k, kPackedDepth) * kMaxPanelCols;
+  return std::min(panel * ceil_div(n, kMaxPanelCols), kTiledGemmPanelFloats);
+}
 
 struct FreeFloats {
   void operator()(float* p) const { std::free(p); }
@@ -72,27 +82,15 @@ HWY_INLINE void pack_rows_of_b(const Gemm& g, const GemmBlock& b, float* HWY_RES
   }
 }
 
-// Columns [col, col + cols) of a transposed B to their panel.
-HWY_INLINE void pack_columns(const Gemm& g, const GemmBlock& b, int64_t col, int64_t cols,
-                             float* HWY_RESTRICT panel) {
-  const Floats d;
-  const int64_t width = ceil_div(cols, lanes()) * lanes();
-  for (int64_t j = 0; j < cols; j += lanes()) {
-    const WeightRows rows{.w = g.b + (col + j) * g.ldb + b.from,
-                          .row = g.ldb,
-                          .rows = std::min(lanes(), cols - j),
-                          .k = b.depth,
-                          .prefetch = col + j + 2 * lanes() <= g.n};
-    for_each_column(rows, [&](int64_t l, Vector column)
-                              HWY_ATTR { hn::Store(column, d, panel + l * width + j); });
-  }
-}
-
 void pack_block(const Gemm& g, const GemmBlock& b, float* panels) {
   if (!g.transpose_b) return pack_rows_of_b(g, b, panels);
   for (int64_t col = b.first; col < b.last; col += panel_cols()) {
-    pack_columns(g, b, col, std::min(panel_cols(), b.last - col),
-                 panels + (col - b.first) * b.depth);
+    pack_columns({.w = g.b + col * g.ldb + b.from,
+                  .row = g.ldb,
+                  .rows = std::min(panel_cols(), b.last - col),
+                  .k = b.depth,
+                  .prefetch = true},
+                 g.n - col, panels + (col - b.first) * b.depth);
   }
 }
 
@@ -231,7 +229,7 @@ HWY_NOINLINE void part_of_tile(GemmTile t, int64_t rows, int64_t cols) {
   }
   t.c = whole, t.c_row = width, t.next_c = whole;
   // Rows that do not exist repeat the last.
-  HWY_ALIGN float last_rows[kPacked ? 1 : kTileRows * kGemmDepth];
+  HWY_ALIGN float last_rows[kPacked ? 1 : kTileRows * kPackedDepth];
   if (!kPacked && rows < kTileRows) {
     for (int64_t r = 0; r < kTileRows; ++r) {
       std::copy_n(t.a + std::min(r, rows - 1) * t.a_row, t.depth, last_rows + r * t.depth);
@@ -333,7 +331,7 @@ struct Region {
 template <bool kPacked>
 void multiply_rows_by_block(const Gemm& g, const Region& region, const GemmBlock& b, Start start,
                             const GemmBlock& next, const float* panels) {
-  HWY_ALIGN float packed[kPacked ? kGemmDepth * kChunkRows : 1];
+  HWY_ALIGN float packed[kPacked ? kPackedDepth * kChunkRows : 1];
   Upcoming upcoming = upcoming_rows(g, next);
   const auto rows_from = [&](int64_t i) { return std::min(kChunkRows, region.end_row - i); };
   for (int64_t i = region.first_row; i < region.end_row; i += kChunkRows) {
@@ -350,7 +348,7 @@ void multiply_rows_by_block(const Gemm& g, const Region& region, const GemmBlock
 
 void multiply_region(const Gemm& g, bool chained, const Region& region, float* panels) {
   const int64_t width = panel_cols(), all = region.end_col - region.first_col;
-  const int64_t depth = even_part(g.k, kGemmDepth);
+  const int64_t depth = even_part(g.k, kPackedDepth);
   const int64_t most = kTiledGemmPanelFloats / (depth * width);  // panels at a time
   const int64_t cols = even_part(ceil_div(all, width), most) * width;
   const auto block_at = [&](int64_t first, int64_t from) {
@@ -388,10 +386,8 @@ class Regions {
  public:
   Regions(const Gemm& g, int64_t threads) : g_(g) {
     constexpr int64_t kLeastCols = 256, kLeastRows = 64;
-    const int64_t depth = even_part(g.k, kGemmDepth);
-    const double work = static_cast<double>(g.m) * static_cast<double>(g.n * g.k);
-    shares_ =
-        static_cast<int64_t>(std::clamp(work / kShareWork, 1.0, static_cast<double>(threads)));
+    const int64_t depth = even_part(g.k, kPackedDepth);
+    shares_ = shares_of(g.m, g.n, g.k, threads);
     // Of `size` a multiple of `least` parts, each no longer than `most`.
     const auto parts = [](int64_t least, int64_t size, int64_t most) {
       return ceil_div(std::max(least, ceil_div(size, most)), least) * least;
@@ -429,9 +425,9 @@ class Regions {
 };
 
 void tiled_gemm_kernel(ThreadPool& pool, const Gemm& g, bool chained, float* panels) {
-  static_assert(kTileVectors * HWY_MAX_BYTES / sizeof(float) <= kTiledGemmMaxPanelCols);
+  static_assert(kTileVectors * HWY_MAX_BYTES / sizeof(float) <= kMaxPanelCols);
   const Regions regions(g, pool.threads());
-  const int64_t floats = tiled_gemm_scratch_floats(g.n, g.k);
+  const int64_t floats = share_floats(g.n, g.k);
   std::atomic<int64_t> dealt{0};  // which thread computes a region shows in no bit
   pool.parallel_for(regions.shares(), 1, [&](int64_t share, int64_t) HWY_ATTR {
     int64_t mine;
@@ -464,13 +460,13 @@ bool is_intel_with_avx512() {
 
 HWY_EXPORT(tiled_gemm_kernel);
 
-int64_t tiled_gemm_scratch_floats(int64_t n, int64_t k) {
-  const int64_t panel = even_part(k, kGemmDepth) * kTiledGemmMaxPanelCols;
-  return std::min(panel * ceil_div(n, kTiledGemmMaxPanelCols), kTiledGemmPanelFloats);
+int64_t tiled_gemm_scratch_floats(int64_t m, int64_t n, int64_t k, int threads) {
+  return shares_of(m, n, k, threads) * share_floats(n, k);
 }
 
 void tiled_gemm(ThreadPool& pool, const Gemm& product) {
-  const int64_t floats = pool.threads() * tiled_gemm_scratch_floats(product.n, product.k);
+  const Gemm& p = product;
+  const int64_t floats = tiled_gemm_scratch_floats(p.m, p.n, p.k, pool.threads());
   const std::unique_ptr<float, FreeFloats> panels(static_cast<float*>(
       std::aligned_alloc(kLineBytes, static_cast<size_t>(floats) * sizeof(float))));
   if (!panels) throw std::bad_alloc();

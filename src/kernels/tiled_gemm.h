@@ -16,8 +16,8 @@
 namespace heed::kernels {
 
 // What gemm() does, with m, n and k above 0: every element is one sum over k in parts of fixed
-// size. Takes up to 768 KB a thread for packing from malloc and gives them back, as the library
-// does.
+// size. Takes kTiledGemmBytes at most a thread for packing from malloc and gives them back, as the
+// library does.
 void tiled_gemm(ThreadPool& pool, const Gemm& product);
 
 // Whether it is the faster one for that product on this CPU. A table and no measurement at run
@@ -25,15 +25,14 @@ void tiled_gemm(ThreadPool& pool, const Gemm& product);
 bool tiled_gemm_is_faster(const Gemm& product);
 
 // The same with every element one chain of fused multiply-adds over k in order, from 0 or, when
-// `accumulate`, from what C holds. scratch: tiled_gemm_scratch_floats() for each thread, on a cache
-// line.
+// `accumulate`, from what C holds. scratch: tiled_gemm_scratch_floats(), on a cache line.
 void chained_gemm(ThreadPool& pool, const Gemm& product, float* scratch);
 
-int64_t tiled_gemm_scratch_floats(int64_t n, int64_t k);
+// `threads` is that of the pool.
+int64_t tiled_gemm_scratch_floats(int64_t m, int64_t n, int64_t k, int threads);
 
-// Floats that are packed at a time: they stay in the second-level cache.
+// Floats that a thread packs at a time: they stay in the second-level cache.
 inline constexpr int64_t kTiledGemmPanelFloats = 3 << 16;
-// The widest panel of any instruction set.
-inline constexpr int64_t kTiledGemmMaxPanelCols = 48;
+inline constexpr int64_t kTiledGemmBytes = kTiledGemmPanelFloats * int64_t{sizeof(float)};
 
 }  // namespace heed::kernels
