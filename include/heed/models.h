@@ -35,7 +35,7 @@ struct Setting {
 struct ShapeMemory {
   int64_t sequences = 0, length = 0;
   int64_t inference_bytes = 0;
-  int64_t training_bytes = 0;  // activations and gradients of them
+  int64_t training_bytes = 0;  // activations, their gradients, and those of weights in flight
 };
 
 // A weight as the model declares it: "encoder.0.self.qkv.weight" [rows, cols].

@@ -1,6 +1,7 @@
 #include "heed/models.h"
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/arena.h"
@@ -17,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 // Forward, and with a tape backward, of `sequences` × `length` ids: as much work as a step does.
 void run_step(Ctx& ctx, const ModelConfig& config, const Transformer& transformer,
-              const PackedBatch& packed) {
+              const PackedBatch& packed, const std::function<void()>& after_each = {}) {
   const Batch batch = packed.batch();
   const auto memory = [&] { return transformer.encode(ctx, {.batch = batch}); };
   Var hidden;
@@ -35,22 +36,42 @@ void run_step(Ctx& ctx, const ModelConfig& config, const Transformer& transforme
   if (config.head == Head::language_model || config.head == Head::masked_lm) {
     transformer.token_loss(ctx, hidden, packed.tokens, {});
   }
-  if (ctx.tape) ctx.tape->backward(ctx);
+  if (ctx.tape) ctx.tape->backward(ctx, after_each);
 }
 
-int64_t peak_bytes(const ModelConfig& config, const Transformer& transformer,
-                   const PackedBatch& packed, bool training) {
+int64_t inference_bytes(const ModelConfig& config, const Transformer& transformer,
+                        const PackedBatch& packed) {
   ThreadPool pool;
   Arena plan = Arena::measuring();
-  Tape tape;
-  Ctx ctx{pool, plan, training ? &tape : nullptr};
+  Ctx ctx{pool, plan, nullptr};
   run_step(ctx, config, transformer, packed);
   return static_cast<int64_t>(plan.peak_bytes());
+}
+
+// Activations, and the gradients that a step holds until its weights are updated.
+int64_t training_bytes(const ModelConfig& config, const Transformer& transformer,
+                       const PackedBatch& packed, Parameters& parameters) {
+  ThreadPool pool;
+  Tape tape;
+  const auto measure = [&](const std::function<void()>& after_each) {
+    for (WeightGradient& slot : parameters.gradients()) slot.arrived = 0;
+    parameters.lender()->measure();
+    Arena plan = Arena::measuring();
+    Ctx ctx{pool, plan, &tape};
+    run_step(ctx, config, transformer, packed, after_each);
+    parameters.abandon_gradients();
+    return plan.peak_bytes();
+  };
+  const size_t activations = measure({});
+  parameters.plan_gradients();
+  measure([&] { parameters.use_final_gradients({}); });
+  return static_cast<int64_t>(activations + parameters.lender()->bytes());
 }
 
 std::vector<ShapeMemory> memory_by_shape(const ModelConfig& config) {
   // No numbers are touched while measuring, so a model of any size can be asked about.
   Parameters shapes = Parameters::shapes_only(config);
+  shapes.add_gradients(GradientMemory::lent);
   const Transformer transformer(config, shapes);
   std::vector<ShapeMemory> list;
   for (const auto& [sequences, length] :
@@ -59,8 +80,8 @@ std::vector<ShapeMemory> memory_by_shape(const ModelConfig& config) {
     const std::vector<std::vector<int32_t>> ids(
         static_cast<size_t>(sequences), std::vector<int32_t>(static_cast<size_t>(length), 0));
     const PackedBatch packed(ids);
-    list.push_back({sequences, length, peak_bytes(config, transformer, packed, false),
-                    peak_bytes(config, transformer, packed, true)});
+    list.push_back({sequences, length, inference_bytes(config, transformer, packed),
+                    training_bytes(config, transformer, packed, shapes)});
   }
   return list;
 }

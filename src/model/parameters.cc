@@ -365,9 +365,27 @@ void Parameters::begin_step() {
 }
 
 void Parameters::finish_gradients() {
+  HEED_CHECK(!lender_, "gradients that are not kept");
   for (WeightGradient& slot : slots_) {
     if (!slot.written) std::fill_n(slot.value.data, slot.value.size(), 0.0f);
   }
+}
+
+void Parameters::plan_gradients() {
+  for (WeightGradient& slot : slots_) slot.planned = slot.arrived;
+}
+
+void Parameters::use_final_gradients(const std::function<void(size_t weight)>& use) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].block < 0 || slots_[i].arrived < slots_[i].planned) continue;
+    if (use) use(i);
+    lender_->take_back(slots_[i]);
+  }
+}
+
+void Parameters::abandon_gradients() {
+  if (!lender_) return;
+  for (WeightGradient& slot : slots_) lender_->take_back(slot);
 }
 
 size_t Parameters::index(std::string_view name) const {
@@ -430,6 +448,7 @@ std::span<const float> Parameters::values(std::string_view name) const {
 }
 std::span<const float> Parameters::gradient(std::string_view name) const {
   const size_t i = index(name);
+  HEED_CHECK(!lender_, "gradients that are not kept");
   return {gradients_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
 }
 

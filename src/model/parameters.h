@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -80,6 +81,13 @@ class Parameters {
   void begin_step();
   // What nothing contributed to becomes zero, so that all gradients can be read. (Kept ones.)
   void finish_gradients();
+  // After a measuring run: a gradient is final when backward has asked for it as often as in that.
+  void plan_gradients();
+  // Lent ones that are final go to `use` (or nowhere), by the number of their weight, and back to
+  // their lender.
+  void use_final_gradients(const std::function<void(size_t weight)>& use);
+  // Whatever is lent goes back unused.
+  void abandon_gradients();
 
   std::span<const ParameterSpec> specs() const { return specs_; }
   // Empty when the model has no such weight.

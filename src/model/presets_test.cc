@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
+#include "heed/models.h"
 #include "model/parameters.h"
 
 namespace heed {
@@ -15,6 +16,20 @@ TEST(Presets, AreAllValidAndDescribed) {
     EXPECT_THAT(validate(preset(p.name)), testing::IsEmpty()) << p.name;
     EXPECT_FALSE(p.about.empty()) << p.name;
   }
+}
+
+// A tied embedding's gradient is there from the loss to the end of a step.
+TEST(Presets, TellTheMemoryOfAStepWithGradientsInFlight) {
+  const ModelInfo info = preset_info("gpt2");
+  const int64_t embedding = int64_t{50257} * 768 * 4;
+  EXPECT_EQ(info.training_bytes, 3 * info.weight_bytes);
+  ASSERT_FALSE(info.memory.empty());
+  for (const ShapeMemory& shape : info.memory) {
+    EXPECT_GT(shape.training_bytes, embedding);
+    EXPECT_LT(shape.inference_bytes, shape.training_bytes - embedding);
+  }
+  // Of one row or two, little else is held at a time: not a second copy of all weights.
+  EXPECT_LT(info.memory.front().training_bytes, info.weight_bytes);
 }
 
 // The published sizes. The paper's base model is given as 65M; with the 37,000 shared ids it

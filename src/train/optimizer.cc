@@ -107,7 +107,9 @@ void Optimizer::sum_squares(ThreadPool& pool, std::span<const float> numbers) {
 }
 
 double Optimizer::gradient_norm(ThreadPool& pool) {
-  sum_squares(pool, parameters_.all_gradients());
+  const std::span<const float> g = parameters_.all_gradients();
+  HEED_CHECK(std::ssize(g) == parameters_.count(), "gradients that are not kept");
+  sum_squares(pool, g);
   return norm_of_parts();
 }
 
@@ -171,9 +173,9 @@ void Optimizer::step_part(const Part& part, const float* gradient) {
 }
 
 void Optimizer::update(ThreadPool& pool, double learning_rate, double gradient_scale) {
-  begin_step(pool, learning_rate, gradient_scale);
   const std::span<const float> g = parameters_.all_gradients();
   HEED_CHECK(std::ssize(g) == parameters_.count(), "gradients that are not kept");
+  begin_step(pool, learning_rate, gradient_scale);
   each_part(pool, [&](int64_t i) {
     const Part& part = parts_[static_cast<size_t>(i)];
     step_part(part, g.data() + part.begin);

@@ -54,7 +54,7 @@ struct OptimizerOptions {
   // gradient. Matrices and embeddings only: norms and biases are never decayed.
   float weight_decay = 0;
   // Each matrix moves in steps of the learning rate times its root mean square, as Adafactor and
-  // T5 have it: T5's embeddings start at 1 and its other weights at a tenth of that.
+  // T5 have it: T5's embeddings start at 1 and its other weights at 1/√width or so.
   bool relative = false;
   float clip_norm = 0;   // the gradient is scaled down to this length when longer; 0: never
   double ema_decay = 0;  // > 0: a running average of the weights, which is what gets validated

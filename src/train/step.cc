@@ -339,37 +339,21 @@ size_t StepRunner::measure(const TrainingBatch& batch, const LabelCounts& counts
     tape_.backward(ctx, after_each);
   } catch (...) {
     tape_.clear();
-    abandon_gradients();
+    o_.network.parameters().abandon_gradients();
     throw;
   }
-  abandon_gradients();
+  o_.network.parameters().abandon_gradients();
   return plan.peak_bytes();
 }
 
 size_t StepRunner::planned_bytes(const TrainingBatch& batch, const LabelCounts& counts) {
   Parameters& p = o_.network.parameters();
   const size_t activations = measure(batch, counts, {});
-  for (WeightGradient& slot : p.gradients()) slot.planned = slot.arrived;
+  p.plan_gradients();
   if (!p.lender()) return activations;
   // When a gradient is final, and so can be given back, is known only now.
-  measure(batch, counts, [this] { settle({}); });
+  measure(batch, counts, [&p] { p.use_final_gradients({}); });
   return activations + p.lender()->bytes();
-}
-
-void StepRunner::settle(const std::function<void(size_t weight)>& use) {
-  Parameters& p = o_.network.parameters();
-  const std::span<WeightGradient> slots = p.gradients();
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].block < 0 || slots[i].arrived < slots[i].planned) continue;
-    if (use) use(i);
-    p.lender()->take_back(slots[i]);
-  }
-}
-
-void StepRunner::abandon_gradients() {
-  Parameters& p = o_.network.parameters();
-  if (!p.lender()) return;
-  for (WeightGradient& slot : p.gradients()) p.lender()->take_back(slot);
 }
 
 void StepRunner::release_memory() {
@@ -401,7 +385,7 @@ StepLoss StepRunner::train(const TrainingBatch& once, const LabelCounts& counts_
     outlet.exchange->begin();
     after_each = [&] { outlet.exchange->advance(); };
   } else if (p.lender()) {
-    after_each = [&] { settle(outlet.use); };
+    after_each = [&] { p.use_final_gradients(outlet.use); };
   }
   const View v = view(batch);
   Ctx ctx{o_.pool,
@@ -417,11 +401,11 @@ StepLoss StepRunner::train(const TrainingBatch& once, const LabelCounts& counts_
     loss = forward(ctx, batch, v, counts);
     times_.forward_seconds = seconds_since(start);
     tape_.backward(ctx, after_each);
-    if (p.lender()) settle(outlet.use);
+    if (p.lender()) p.use_final_gradients(outlet.use);
     times_.backward_seconds = seconds_since(start) - times_.forward_seconds;
   } catch (...) {
     tape_.clear();
-    abandon_gradients();
+    o_.network.parameters().abandon_gradients();
     arena_.rewind(mark);
     throw;
   }

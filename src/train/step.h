@@ -98,8 +98,8 @@ struct Evaluation {
 inline constexpr int kMostBatches = 1 << 12;
 
 struct StepTimes {
-  double forward_seconds = 0;  // the losses included
-  double backward_seconds = 0;
+  double forward_seconds = 0;   // the losses included
+  double backward_seconds = 0;  // with what used lent gradients
 };
 
 // Who gets gradients while backward goes on, as soon as they are final.
@@ -158,9 +158,6 @@ class StepRunner {
   size_t planned_bytes(const TrainingBatch& batch, const LabelCounts& counts);
   size_t measure(const TrainingBatch& batch, const LabelCounts& counts,
                  const std::function<void()>& after_each);
-  // Lent gradients that are final go to `use`, and back to their lender.
-  void settle(const std::function<void(size_t weight)>& use);
-  void abandon_gradients();
   View view(const TrainingBatch& batch) const;
   Var hidden(Ctx& ctx, const Network& network, const View& view) const;
   StepLoss forward(Ctx& ctx, const TrainingBatch& batch, const View& view,
