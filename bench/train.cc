@@ -165,24 +165,24 @@ TrainBench bench_train(const TrainBenchOptions& options) {
     const bench::Clock::time_point start = bench::Clock::now();
     const double cpu_start = cpu_seconds();
     constexpr double kLearningRate = 1e-4;
-    double update = 0;
+    double in_backward = 0;  // updates
     p.begin_step();
     optimizer.begin_update(pool, kLearningRate);
     runner.train(batch, counts, {.seed = options.seed, .step = ++step}, {.use = [&](size_t weight) {
                    const bench::Clock::time_point final = bench::Clock::now();
                    optimizer.update_weight(pool, weight);
-                   update += bench::seconds_since(final);
+                   in_backward += bench::seconds_since(final);
                  }});
     const bench::Clock::time_point trained = bench::Clock::now();
     optimizer.finish_update(pool);
-    update += bench::seconds_since(trained);
+    const double update = in_backward + bench::seconds_since(trained);
     const double seconds = bench::seconds_since(start);
     least_cpu = std::min(least_cpu, cpu_seconds() - cpu_start);
     if (seconds < best) {
       best = seconds;
       result.step_ms = 1e3 * seconds;
       result.update_ms = 1e3 * update;
-      result.backward_ms = 1e3 * (runner.times().backward_seconds - update);
+      result.backward_ms = 1e3 * (runner.times().backward_seconds - in_backward);
       result.forward_ms = result.step_ms - result.update_ms - result.backward_ms;
     }
     return seconds;

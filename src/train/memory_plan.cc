@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "heed/error.h"
+#include "kernels/tiled_gemm.h"
 
 namespace heed {
 namespace {
@@ -12,8 +13,10 @@ namespace {
 constexpr int64_t kShortSequence = 16;
 // With fewer tokens than this in a batch, products are too small for the machine's full speed.
 constexpr int64_t kEnoughTokens = 1024;
-// The library below keeps packed pieces of matrices; a little beside what the arena counts.
+// Beside what the arena counts, products keep packed pieces of matrices: the library in general,
+// and our own (kernels/tiled_gemm.h) for each thread.
 constexpr int64_t kLibraryBytes = 16 << 20;
+constexpr int64_t kPackedBytesOfThread = kernels::kTiledGemmBytes;
 
 void add_sequences(Rows& rows, int64_t tokens, int64_t length) {
   while (tokens > 0) {
@@ -71,7 +74,8 @@ int64_t kept_bytes(const ModelConfig& config, const MemoryPlanOptions& options) 
 }  // namespace
 
 int64_t room_for_activations(const ModelConfig& config, const MemoryPlanOptions& options) {
-  return options.limit_bytes - kept_bytes(config, options) - options.process_bytes - kLibraryBytes;
+  return options.limit_bytes - kept_bytes(config, options) - options.process_bytes - kLibraryBytes -
+         options.threads * kPackedBytesOfThread;
 }
 
 namespace {

@@ -27,6 +27,7 @@ struct MemoryPlanOptions {
   const TrainingBatch* largest = nullptr;
   int64_t teacher_bytes = 0;      // of its weights
   int64_t process_bytes = 0;      // what the process has besides
+  int64_t threads = 1;            // which each need a little
   int64_t bytes_per_weight = 16;  // of optimizer.h: value, gradient, two moments
   Recompute recompute = Recompute::off;
 };

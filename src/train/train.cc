@@ -445,6 +445,7 @@ class Training {
         .largest = &largest,
         .teacher_bytes = teacher_bytes,
         .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
+        .threads = pool_.threads(),
         .bytes_per_weight = bytes_per_weight(recipe_.optimizer, memory),
         .recompute = recipe_.train.recompute};
     ChosenBatches c{.memory_bytes = options_.memory_bytes, .wanted = batches()};

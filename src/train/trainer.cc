@@ -97,12 +97,16 @@ std::string Trainer::settings_json() const {
 void Trainer::note_changed_settings(const std::string& saved) const {
   const Json before = Json::parse(saved, nullptr, /*allow_exceptions=*/false);
   if (!before.is_object()) return;
+  const std::map<std::string, std::string> defaults = default_settings();
   for (const TrainSetting& s : o_.settings) {
-    const auto found = before.find(s.section + "." + s.key);
-    if (found == before.end() || !found->is_string() || *found == s.value) continue;
-    if (s.origin == kFittedOrigin) continue;
-    note("note: " + s.section + "." + s.key + " was " + found->get<std::string>() + ", is now " +
-         s.value);
+    const std::string key = s.section + "." + s.key;
+    const auto found = before.find(key);
+    // What the checkpoint does not know yet was as it is by default.
+    const auto by_default = s.section == "model" ? defaults.end() : defaults.find(key);
+    std::string was = by_default == defaults.end() ? s.value : by_default->second;
+    if (found != before.end()) was = found->is_string() ? found->get<std::string>() : s.value;
+    if (was == s.value || s.origin == kFittedOrigin) continue;
+    note("note: " + key + " was " + was + ", is now " + s.value);
   }
 }
 

@@ -29,7 +29,8 @@ class TrainerTest : public FolderTest {
     Validator validator{};
     const std::atomic<bool>* stop = nullptr;
     std::function<void(const TrainProgress&)> progress{};
-    bool keeps_gradients = false;  // where they could be lent
+    bool keeps_gradients = false;          // where they could be lent
+    std::vector<TrainSetting> settings{};  // beside the steps
     BatchSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
   };
 
@@ -43,6 +44,7 @@ class TrainerTest : public FolderTest {
                                             : gradient_memory(optimizer, s.train.accumulate));
     ThreadPool pool(s.threads);
     s.train.steps = s.steps, s.train.log_every = 1;
+    s.settings.push_back({"train", "steps", std::to_string(s.steps), "test", "steps"});
     Trainer trainer({.network = network,
                      .pool = pool,
                      .source = s.source,
@@ -52,7 +54,7 @@ class TrainerTest : public FolderTest {
                      .loss = {.label_smoothing = 0.1f},
                      .optimizer = optimizer,
                      .schedule = {.warmup_steps = 10},
-                     .settings = {{"train", "steps", std::to_string(s.steps), "test", "steps"}},
+                     .settings = s.settings,
                      .validator = s.validator,
                      .progress = s.progress,
                      .note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; },
@@ -212,6 +214,17 @@ TEST_F(TrainerTest, StopsWhenAskedAndGoesOn) {
   // More steps are another wish, which is told.
   EXPECT_EQ(run("stopped", {.steps = 32}).steps, 32);
   EXPECT_THAT(notes_, HasSubstr("train.steps was 30, is now 32"));
+}
+
+// A checkpoint from before a key existed was made with what the key is by default.
+TEST_F(TrainerTest, WhatACheckpointDoesNotKnowWasAsByDefault) {
+  run("run", {.steps = 14});
+  notes_.clear();
+  run("run", {.steps = 15, .settings = {{"optimizer", "relative", "true", "test", ""}}});
+  EXPECT_THAT(notes_, HasSubstr("optimizer.relative was false, is now true"));
+  notes_.clear();
+  run("run", {.steps = 16, .settings = {{"optimizer", "moments", "\"f32\"", "test", ""}}});
+  EXPECT_THAT(notes_, Not(HasSubstr("optimizer.moments")));
 }
 
 TEST_F(TrainerTest, ADivergedRunKeepsItsLastGoodCheckpoint) {
