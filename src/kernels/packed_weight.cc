@@ -16,46 +16,53 @@ constexpr int kInt8Largest = 127;
 constexpr int kInt8Offset = 128;  // what a packed byte has more than its number
 constexpr int kInt4Offset = 8;
 
-float half_of(float value) {
-  uint16_t bits = 0;
-  float rounded = 0;
-  f32_to_f16(&value, &bits, 1);
-  f16_to_f32(&bits, &rounded, 1);
-  return rounded;
+// To the nearest number of f16.
+template <size_t kCount>
+void round_to_half(float (&values)[kCount]) {
+  uint16_t bits[kCount];
+  f32_to_f16(values, bits, kCount);
+  f16_to_f32(bits, values, kCount);
 }
 
-int nearest_int(float value) { return static_cast<int>(std::nearbyint(value)); }
+// The nearest integer, ties to even, of a number below 2^22: what is added leaves no room for
+// fractions. (The C library's function would be a call for each number.)
+float nearest(float value) {
+  constexpr float kNoFractions = 12582912.0f;  // 1.5 · 2^23
+  return (value + kNoFractions) - kNoFractions;
+}
 
 void narrow_int8(const float* w, int64_t k, int8_t* numbers, float* scale) {
   float largest = 0;
   for (int64_t i = 0; i < k; ++i) largest = std::max(largest, std::abs(w[i]));
   *scale = largest / kInt8Largest;
   for (int64_t i = 0; i < k; ++i) {
-    const int q = *scale > 0 ? nearest_int(w[i] / *scale) : 0;
-    numbers[i] = static_cast<int8_t>(std::clamp(q, -kInt8Largest, kInt8Largest));
+    const float q = *scale > 0 ? nearest(w[i] / *scale) : 0;
+    numbers[i] = static_cast<int8_t>(std::clamp<float>(q, -kInt8Largest, kInt8Largest));
   }
 }
 
-int int4_of(float w, float scale) {
-  return scale != 0 ? std::clamp(nearest_int(w / scale), -8, 7) : 0;
-}
+float int4_of(float w, float scale) { return nearest(std::clamp(w / scale, -8.0f, 7.0f)); }
 
 // The scale, an f16, that loses least of up to kInt4Group numbers.
-float best_int4_scale(const float* w, int64_t count) {
+float best_int4_scale(const float (&w)[kInt4Group]) {
   float extreme = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    if (std::abs(w[i]) > std::abs(extreme)) extreme = w[i];
+  for (const float value : w) {
+    if (std::abs(value) > std::abs(extreme)) extreme = value;
   }
   // -8 is one more than 7: the extreme, whichever sign it has, becomes about -8.
   constexpr int kTried = 8;
   constexpr float kStep = 0.1f;
-  float best = half_of(extreme / -8), least = -1;
+  float scales[2 * kTried + 1];
   for (int i = -kTried; i <= kTried; ++i) {
-    const float scale = half_of(extreme / (-8 + kStep * static_cast<float>(i)));
+    scales[i + kTried] = extreme / (-8 + kStep * static_cast<float>(i));
+  }
+  round_to_half(scales);
+  float best = scales[kTried], least = -1;
+  for (const float scale : scales) {
     if (scale == 0 || !std::isfinite(scale)) continue;
     float error = 0;
-    for (int64_t l = 0; l < count; ++l) {
-      const float lost = w[l] - scale * static_cast<float>(int4_of(w[l], scale));
+    for (const float value : w) {
+      const float lost = value - scale * int4_of(value, scale);
       error += lost * lost;
     }
     if (least < 0 || error < least) best = scale, least = error;
@@ -66,11 +73,14 @@ float best_int4_scale(const float* w, int64_t count) {
 void narrow_int4(const float* w, int64_t k, uint8_t* numbers, float* scales) {
   std::fill_n(numbers, narrow_row_bytes(WeightType::int4, k), uint8_t{0});
   for (int64_t g = 0; g * kInt4Group < k; ++g) {
-    const int64_t begin = g * kInt4Group, end = std::min(begin + kInt4Group, k);
-    scales[g] = best_int4_scale(w + begin, end - begin);
-    for (int64_t i = begin; i < end; ++i) {
-      const int q = int4_of(w[i], scales[g]) + kInt4Offset;
-      numbers[i / 2] = static_cast<uint8_t>(numbers[i / 2] | q << 4 * (i % 2));
+    const int64_t begin = g * kInt4Group, count = std::min(kInt4Group, k - begin);
+    float group[kInt4Group] = {};
+    std::copy_n(w + begin, count, group);
+    scales[g] = best_int4_scale(group);
+    for (int64_t i = begin; i < begin + count; ++i) {
+      const int q = scales[g] != 0 ? static_cast<int>(int4_of(w[i], scales[g])) : 0;
+      const int bits = (q + kInt4Offset) << 4 * (i % 2);
+      numbers[i / 2] = static_cast<uint8_t>(numbers[i / 2] | bits);
     }
   }
 }
