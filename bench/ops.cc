@@ -52,7 +52,7 @@ OpsBenchRow measured(const Row& row, bench::Bench& bench) {
           .gflops = row.cost.flops / time.seconds / 1e9,
           .gbs = row.cost.bytes / time.seconds / 1e9,
           .limit = row.limit,
-          .fraction_of_limit = 0,  // when the limits are known
+          .fraction_of_limit = time.fraction_of_limit,
           .ratio_to_onednn = time.onednn_seconds / time.seconds};
 }
 
@@ -117,7 +117,9 @@ OpsBench bench_ops(const OpsBenchOptions& options) {
   limits = better_of(limits, bench::measure_limits(pool, bench.seconds));
 
   for (size_t i = 0; i < rows.size(); ++i) {
-    result.rows[i].fraction_of_limit = fraction_of_limit(result.rows[i], rows[i].traffic, limits);
+    OpsBenchRow& row = result.rows[i];
+    if (row.fraction_of_limit > 0) continue;
+    row.fraction_of_limit = fraction_of_limit(row, rows[i].traffic, limits);
   }
   result.gemm_limit_gflops = limits.gemm_gflops;
   result.bandwidth_limit_gbs = limits.memory_gbs;

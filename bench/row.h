@@ -42,6 +42,8 @@ double best_seconds(double seconds, const Run& run) {
 struct Time {
   double seconds = 0;         // best of one call
   double onednn_seconds = 0;  // the same product by oneDNN alone; 0: no such comparison
+  // Of a limit that was measured in turns with it; 0: next to the best of the whole run.
+  double fraction_of_limit = 0;
 };
 
 // How a row that is bound by memory moves its bytes; each way has its own limit.
