@@ -223,13 +223,27 @@ std::vector<double> since(size_t begin, const std::vector<double>& values) {
   return {values.begin() + static_cast<std::ptrdiff_t>(begin), values.end()};
 }
 
+// For the keys and values of two batches or so. With more, every batch would take memory that
+// nobody has touched yet, as what came before is kept in case that another text begins like it; a
+// cache that has been in use for a while has none.
+uint64_t cache_bytes(const KvLayout& layout, const DecodeBenchOptions& options) {
+  const auto blocks = [](int64_t positions) { return positions / kernels::kKvBlock + 2; };
+  const int64_t of_request =
+      blocks(options.length) + options.beam * blocks(options.length + options.new_tokens);
+  const int64_t groups = std::ssize(layout.groups);
+  return 2 * sizeof(float) *
+         static_cast<uint64_t>(options.requests * groups * of_request * layout.block_floats());
+}
+
 Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
                  DecodeBench& result) {
   ThreadPool pool(options.threads);  // of the limits: the engine has its own
-  Engine engine(Model(std::make_shared<const Network>(
-                          bench::preset_network(config, options.seed, options.type)),
-                      nullptr),
-                {.threads = options.threads, .scores = false});
+  const auto network =
+      std::make_shared<const Network>(bench::preset_network(config, options.seed, options.type));
+  Engine engine(Model(network, nullptr),
+                {.threads = options.threads,
+                 .kv_memory_bytes = cache_bytes(network->transformer().kv_layout(), options),
+                 .scores = false});
   bench::describe_run(config, pool, result);
   Batches batches(engine, config, options);
   Measured warm_up, measured;
