@@ -22,7 +22,7 @@ using kernels::KvBlocks;
 using kernels::KvTable;
 
 constexpr int kHeads = 8, kHeadDim = 64;
-constexpr int64_t kWidth = kHeads * kHeadDim;
+constexpr int64_t kWidth = int64_t{kHeads} * kHeadDim;
 
 struct Shape {
   int64_t sequences, length;

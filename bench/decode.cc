@@ -148,10 +148,9 @@ class Batches {
     if (measured.is_streamed) {
       std::vector<Handle> handles;
       for (size_t i = 0; i < requests.size(); ++i) {
-        handles.push_back(
-            engine_.submit(std::move(requests[i]), {.piece = [&times, i](const StreamPiece&) {
-                             times[i].pieces.push_back(Clock::now());
-                           }}));
+        handles.push_back(engine_.submit(requests[i], {.piece = [&times, i](const StreamPiece&) {
+                                           times[i].pieces.push_back(Clock::now());
+                                         }}));
       }
       for (const Handle& handle : handles) handle.get();
       for (Times& t : times) t.done = t.pieces.back();

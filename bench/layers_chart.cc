@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "heed/bench.h"
 
@@ -81,7 +82,7 @@ std::string panel_svg(const Panel& panel) {
     svg += line(kLeft, y.at(ms), right, y.at(ms), "opacity=\".15\"");
     svg += text_at(kLeft - 6, y.at(ms) + 4, number(ms) + " ms", "end");
   }
-  double last_label = -INFINITY;
+  double last_label = -std::numeric_limits<double>::infinity();
   for (const LayersBenchRow* row : panel.rows) {
     if (row->layer != panel.rows.front()->layer) continue;
     const double at = x.at(static_cast<double>(row->length));

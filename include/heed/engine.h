@@ -149,7 +149,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  Handle submit(Request request, Callbacks callbacks = {});
+  Handle submit(const Request& request, Callbacks callbacks = {});
 
   // All of them, longest first so that batches are full; on_result(index, result) is called on this
   // thread in the order of the requests, each as soon as it and those before it are there. The

@@ -186,8 +186,9 @@ TrainOptions train_options(const char* recipe, const heed_train_options& o) {
 }  // namespace
 }  // namespace heed::bindings
 
-using namespace heed;
-using namespace heed::bindings;
+// C's functions are outside of them.
+using namespace heed;            // NOLINT(google-build-using-namespace)
+using namespace heed::bindings;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 

@@ -23,7 +23,7 @@ size_t copy(const Numbers& from, Number* to) {
 }  // namespace
 }  // namespace heed
 
-using namespace heed;
+using namespace heed;  // NOLINT(google-build-using-namespace): C's functions are outside of it
 
 extern "C" {
 

@@ -49,7 +49,7 @@ PieceStream::PieceStream(std::shared_ptr<Engine> engine, Request request)
     }
     pieces->changed.notify_one();
   };
-  handle_ = engine_->submit(std::move(request), std::move(callbacks));
+  handle_ = engine_->submit(request, std::move(callbacks));
 }
 
 PieceStream::~PieceStream() {

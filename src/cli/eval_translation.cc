@@ -110,7 +110,7 @@ void run_bleu(BleuFlags& flags, Output& out) {
   if (flags.sentence) flags.options.effective_order = true;
   const auto score = [&flags](const std::vector<std::string>& hypotheses,
                               const References& references) {
-    const BleuScore result = bleu(hypotheses, references, flags.options);
+    BleuScore result = bleu(hypotheses, references, flags.options);
     if (!flags.force) warn_of_tokenized_text(result);
     return result;
   };

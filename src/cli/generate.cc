@@ -97,7 +97,7 @@ void generate_text(const GenerateFlags& flags, const Model& model, const SearchO
                   .search = search};
   const bool streams = !flags.json && !flags.scores && search.beam == 1 && search.nbest == 1;
   if (!streams) {
-    const Result result = engine.submit(std::move(request)).get();
+    const Result result = engine.submit(request).get();
     warn_of_positions(result, search, model);
     if (flags.json) return out.write(to_json(result, flags));
     for (const Answer& answer : result.answers) {
@@ -110,7 +110,7 @@ void generate_text(const GenerateFlags& flags, const Model& model, const SearchO
     out.write(piece.text);
     out.flush();
   }};
-  const Result result = engine.submit(std::move(request), callbacks).get();
+  const Result result = engine.submit(request, callbacks).get();
   out.write("\n");
   warn_of_positions(result, search, model);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -62,14 +63,14 @@ const std::atomic<bool>& StopOnInterrupt::requested() { return stop_requested; }
 
 bool one_of_several() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* size = std::getenv(name);
+    const char* size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets any
     if (size && std::atoi(size) > 1) return true;
   }
   return false;
 }
 
 std::string duration(double seconds) {
-  const auto total = static_cast<int64_t>(seconds + 0.5);
+  const auto total = int64_t{std::llround(seconds)};
   const int64_t hours = total / 3600, minutes = total / 60 % 60;
   if (hours > 0) return std::to_string(hours) + "h" + std::to_string(minutes) + "m";
   if (minutes > 0) return std::to_string(minutes) + "m" + std::to_string(total % 60) + "s";

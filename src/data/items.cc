@@ -138,7 +138,8 @@ class LabelledItems final : public Items {
       for (const int32_t label : answer) batch.labels.push_back(label_of(label));
     } else {
       // Of type 1 from where the second text begins.
-      batch.input.token_types.resize(static_cast<size_t>(batch.input.offsets.back() + answer[0]));
+      batch.input.token_types.resize(
+          static_cast<size_t>(int64_t{batch.input.offsets.back()} + answer[0]));
       batch.input.token_types.resize(batch.input.tokens.size(), 1);
       if (kind_ == Objective::regression) {
         batch.scores.push_back(std::bit_cast<float>(answer[1]));

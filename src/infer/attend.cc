@@ -84,7 +84,7 @@ Target written(const Model& model, const std::vector<int32_t>& source, int64_t m
     request.search = std::move(search);
   }
   Engine engine(model, {.threads = options.threads});
-  const Handle handle = engine.submit(std::move(request));
+  const Handle handle = engine.submit(request);
   // The engine's end cancels what it has.
   while (!handle.wait_for(kGlance)) throw_if_cancelled(limits.is_cancelled);
   const Result result = handle.get();

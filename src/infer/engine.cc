@@ -24,7 +24,7 @@ constexpr size_t kWindow = 512;
 // How often run() asks whether it shall stop.
 constexpr std::chrono::milliseconds kCancelInterval{20};
 
-const Model& checked(const Model& model) {
+Model checked(Model model) {
   if (model.can_generate()) return model;
   throw Error(ErrorCode::unsupported,
               "a model of family " + model.family() + " with head " + model.head() +
@@ -175,7 +175,7 @@ class Engine::Impl::Worker {
 };
 
 Engine::Impl::Impl(Model model, const EngineOptions& options)
-    : model_(checked(model)), options_(checked(options)) {
+    : model_(checked(std::move(model))), options_(checked(options)) {
   const EngineOptions share = share_of(options_);
   const bool is_alone = options_.workers == 1;
   const auto give_up = [&](const std::string& why) {
@@ -450,7 +450,7 @@ Engine::Engine(Model model, const EngineOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 Engine::~Engine() { impl_->stop(); }
 
-Handle Engine::submit(Request request, Callbacks callbacks) {
+Handle Engine::submit(const Request& request, Callbacks callbacks) {
   Impl::Accepted accepted = impl_->accept(request, std::move(callbacks));
   impl_->start({&accepted, 1});
   return std::move(accepted.handle);

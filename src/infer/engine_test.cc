@@ -320,9 +320,7 @@ TEST_P(EngineFamilyTest, DestructionRefusesWhatCallbacksSubmit) {
 
 TEST_P(EngineFamilyTest, RefusesWhatMakesNoSense) {
   Engine engine(model_, {.threads = 1, .kv_memory_bytes = 4 << 20});
-  const auto submit = [&](Request request) {
-    return code_of([&] { engine.submit(std::move(request)); });
-  };
+  const auto submit = [&](Request request) { return code_of([&] { engine.submit(request); }); };
   EXPECT_EQ(submit({.ids = Ids{}}), ErrorCode::invalid_argument);
   EXPECT_EQ(submit({.ids = Ids{384}}), ErrorCode::invalid_argument);
   EXPECT_EQ(submit({.ids = Ids{-1}}), ErrorCode::invalid_argument);

@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-const Model& checked(const Model& model) {
+Model checked(Model model) {
   if (!model.has_source() || !model.can_generate()) {
     throw Error(ErrorCode::unsupported,
                 "parsing takes an encoder-decoder model with a language_model head; this one is " +
@@ -37,7 +37,7 @@ std::string without_brackets(const std::string& word) {
 }  // namespace
 
 Parser::Parser(Model model, const EngineOptions& options)
-    : engine_(std::make_shared<Engine>(checked(model), options)) {}
+    : engine_(std::make_shared<Engine>(checked(std::move(model)), options)) {}
 
 Parser::Parser(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
   checked(engine_->model());

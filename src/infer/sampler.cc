@@ -152,7 +152,8 @@ std::span<const int32_t> Sampler::best(std::span<const float> scores, int64_t co
   if (count <= 0) return ranked_;
   const auto is_full = [&] { return static_cast<int64_t>(ranked_.size()) == count; };
   const auto worst = [&] {
-    return is_full() ? scores[static_cast<size_t>(ranked_.front())] : kNever;
+    if (!is_full()) return kNever;
+    return scores[static_cast<size_t>(ranked_.front())];
   };
   for_each_above(scores, worst, [&](int32_t token) {
     if (is_full()) {
@@ -212,7 +213,8 @@ std::optional<int32_t> Sampler::draw(std::span<const float> scores, const Sampli
   weights_.resize(scores.size());
   for (size_t i = 0; i < scores.size(); ++i) {
     const float scaled = (scores[i] - largest) / o.temperature;
-    weights_[i] = std::isnan(scaled) ? kNever : scaled;
+    weights_[i] = scaled;
+    if (std::isnan(scaled)) weights_[i] = kNever;
   }
   weights_[static_cast<size_t>(*top)] = 0;
   kernels::softmax(weights_.data(), weights_.data(), static_cast<int64_t>(weights_.size()));

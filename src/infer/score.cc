@@ -93,8 +93,8 @@ bool Scorer::has_source() const { return runner_->model().has_source(); }
 std::vector<Scored> Scorer::score(const std::vector<TaskInput>& inputs, const ScoreOptions& options,
                                   const std::function<bool()>& is_cancelled) const {
   const auto window = static_cast<size_t>(runner_->max_tokens(options.window));
-  const auto stride =
-      static_cast<size_t>(options.stride > 0 ? options.stride : std::max<int64_t>(1, window / 2));
+  const auto stride = static_cast<size_t>(
+      options.stride > 0 ? options.stride : std::max<int64_t>(1, static_cast<int64_t>(window / 2)));
   if (stride > window) {
     throw Error(ErrorCode::invalid_argument,
                 "a stride of " + std::to_string(stride) + " is longer than the window of " +

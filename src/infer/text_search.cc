@@ -194,6 +194,7 @@ void TextSearch::advance_each(KvCache& cache) {
                  growing_[i].sample);
     }
     for (const Candidate& candidate : candidates_[i]) {
+      // NOLINTNEXTLINE(bugprone-branch-clone): what is forced comes first
       if (last && candidate.token == plan_.options.forced_last_id) {
         finish(candidate, FinishReason::length);
       } else if (is_end(candidate.token)) {

@@ -178,7 +178,7 @@ std::vector<Translation::UsedTerm> used_terms(std::string_view source, const std
   return list;
 }
 
-const Model& checked(const Model& model) {
+Model checked(Model model) {
   if (!model.has_source()) {
     throw Error(ErrorCode::unsupported,
                 "a model of family " + model.family() + " does not translate",
@@ -191,7 +191,7 @@ const Model& checked(const Model& model) {
 }  // namespace
 
 Translator::Translator(Model model, const EngineOptions& options)
-    : engine_(std::make_shared<Engine>(checked(model), options)) {}
+    : engine_(std::make_shared<Engine>(checked(std::move(model)), options)) {}
 
 Translator::Translator(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
   checked(engine_->model());

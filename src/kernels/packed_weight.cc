@@ -131,8 +131,7 @@ void pack_row(const PackedWeight& to, const PackedLayout& layout, int64_t row,
     to_column<sizeof(uint16_t)>(numbers, to.k, column);
   } else if (to.type == WeightType::int8) {
     for (int64_t l = 0; l < to.k; ++l) {
-      const int q = static_cast<int8_t>(numbers[l]);
-      at(l / 4)[l % 4] = static_cast<std::byte>(q + kInt8Offset);
+      at(l / 4)[l % 4] = numbers[l] ^ std::byte{kInt8Offset};  // which adds it
     }
     std::memcpy(column.scales, scales, sizeof(float));
   } else {

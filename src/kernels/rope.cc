@@ -65,7 +65,7 @@ HWY_INLINE void turn_interleaved(const RowAngles& angles, float* head) {
   if (i == angles.pairs) return;
   // Highway has no masked form of the interleaved load, so the last pairs go through a buffer.
   const int64_t rest = angles.pairs - i;
-  HWY_ALIGN float buffer[2 * HWY_MAX_BYTES / sizeof(float)] = {};
+  HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float) * 2] = {};
   std::copy_n(head + 2 * i, 2 * rest, buffer);
   turn_neighbours(angles, i, PartOfVector{static_cast<size_t>(rest)}, buffer);
   std::copy_n(buffer, 2 * rest, head + 2 * i);

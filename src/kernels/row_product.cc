@@ -232,7 +232,7 @@ void multiply_few_rows(ThreadPool& pool, const RowProduct& p) {
 }
 
 void row_product_kernel(ThreadPool& pool, const RowProduct& p) {
-  static_assert(kTileVectors * HWY_MAX_BYTES / sizeof(float) <= kMaxPanelCols);
+  static_assert(HWY_MAX_BYTES / sizeof(float) * kTileVectors <= kMaxPanelCols);
   if (p.m <= kFewRows) {
     multiply_few_rows(pool, p);
   } else {

@@ -50,7 +50,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows of A that are worked on together: two tiles, packed side by side in each step.
-inline constexpr int64_t kChunkRows = 2 * kTileRows;
+inline constexpr int64_t kChunkRows = int64_t{2} * kTileRows;
 
 // Steps [from, from + depth) along k, columns [first, last) of the product.
 struct GemmBlock {
@@ -425,7 +425,7 @@ class Regions {
 };
 
 void tiled_gemm_kernel(ThreadPool& pool, const Gemm& g, bool chained, float* panels) {
-  static_assert(kTileVectors * HWY_MAX_BYTES / sizeof(float) <= kMaxPanelCols);
+  static_assert(HWY_MAX_BYTES / sizeof(float) * kTileVectors <= kMaxPanelCols);
   const Regions regions(g, pool.threads());
   const int64_t floats = share_floats(g.n, g.k);
   std::atomic<int64_t> dealt{0};  // which thread computes a region shows in no bit

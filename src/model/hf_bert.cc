@@ -137,7 +137,7 @@ void distilbert_fields(HfFields& f, ModelConfig& c) {
   f.value({"dim"}, c.width, 768);
   f.value({"n_layers"}, c.encoder_layers, 6);
   f.value({"n_heads"}, c.heads, 12);
-  f.value({"hidden_dim"}, c.ffn, 4 * 768);
+  f.value({"hidden_dim"}, c.ffn, 3072);
   f.value({"activation"}, c.activation, Activation::gelu);
   f.value({"max_position_embeddings"}, c.max_positions, 512);
   f.dropout("dropout", {&c.dropout, &c.embedding_dropout}, 0.1f);

@@ -130,7 +130,7 @@ void OpRun::seed(Ctx& ctx, const OpResult& result) {
 
 namespace {
 
-using namespace op_cases;
+using namespace op_cases;  // NOLINT(google-build-using-namespace): its many makers of cases
 
 using Table = std::vector<OpCase>;
 

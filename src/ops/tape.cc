@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-constexpr size_t kChunkBytes = 64 * 1024;
+constexpr size_t kChunkBytes = 64 << 10;
 
 // A free buffer up to this many times too large is used rather than a new one made.
 constexpr int64_t kMaxSlack = 4;

@@ -41,16 +41,17 @@ PackedIds::PackedIds(const std::vector<std::vector<int32_t>>& sequences) {
   }
 }
 
-TorchTransformer::TorchTransformer(const Config& config, std::map<std::string, Tensor> weights)
+TorchTransformer::TorchTransformer(const Config& config,
+                                   const std::map<std::string, Tensor>& weights)
     : config_(config) {
-  for (auto& [name, tensor] : weights) {
+  for (const auto& [name, tensor] : weights) {
     Parameter& p = parameters_[name];
     p.rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
     p.cols = tensor.shape.back();
     p.gradient.resize(tensor.data.size());
     p.m.resize(tensor.data.size());
     p.v.resize(tensor.data.size());
-    p.value = std::move(tensor.data);
+    p.value = tensor.data;
   }
   constexpr int64_t kPositions = 512;
   sinusoids_ = sinusoidal_table(kPositions, config.width, SinusoidLayout::interleaved);

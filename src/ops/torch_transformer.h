@@ -43,7 +43,7 @@ class TorchTransformer {
   };
 
   // Weights by torch's names; a missing one is an error of the test.
-  TorchTransformer(const Config& config, std::map<std::string, Tensor> weights);
+  TorchTransformer(const Config& config, const std::map<std::string, Tensor>& weights);
   // Random weights, for tests that compare Heed with itself.
   static std::map<std::string, Tensor> random_weights(const Config& config, uint64_t seed);
 

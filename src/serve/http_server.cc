@@ -360,7 +360,7 @@ class HttpServer::Listener : public httplib::Server {
     for (const auto& [name, value] : reply.headers) response.set_header(name, value);
     if (!reply.stream) {
       const auto bytes = static_cast<int64_t>(reply.body.size());
-      response.set_content(std::move(reply.body), reply.content_type);
+      response.set_content(reply.body, reply.content_type);
       if (reply.done) reply.done(bytes);
       return;
     }

@@ -172,7 +172,7 @@ class Completion {
           };
         }
         try {
-          handles_.push_back(engine_->submit(std::move(request), std::move(callbacks)));
+          handles_.push_back(engine_->submit(request, std::move(callbacks)));
         } catch (...) {
           cancel();
           throw;

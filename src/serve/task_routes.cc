@@ -442,13 +442,13 @@ Json predict_schema() {
 
 template <class Wish>
 Route task_route(const std::string& name, const std::string& about, HttpReply (*handle)(Call&),
-                 Json schema) {
+                 const Json& schema) {
   return {.method = "POST",
           .path = "/v1/heed/" + name,
           .about = about,
           .works = true,
           .describe = described<Wish>(),
-          .replies = {{.schema = std::move(schema)}},
+          .replies = {{.schema = schema}},
           .handle = handle};
 }
 

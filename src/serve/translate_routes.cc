@@ -71,7 +71,7 @@ std::vector<ServedModelPtr> translating_models(Service& service) {
 ServedModelPtr choose_model(Call& call, TranslateCall& wish) {
   Service& service = call.service;
   if (!wish.model.empty()) {
-    const ServedModelPtr model = service.model_for(call, wish.model, "translate");
+    ServedModelPtr model = service.model_for(call, wish.model, "translate");
     if (translates(*model)) return model;
     throw HttpError(400, "the model '" + wish.model + "' does not translate", "unsupported",
                     "model");

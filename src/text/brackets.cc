@@ -209,7 +209,7 @@ BracketSummary summarize(const std::vector<BracketSentence>& sentences, int max_
   return sum;
 }
 
-std::string padded(std::string text, size_t width) {
+std::string padded(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 std::string whole(int64_t value, size_t width) { return padded(std::to_string(value), width); }

@@ -39,7 +39,8 @@ class ByteTokenizer : public Tokenizer {
       names_[static_cast<size_t>(token.id)] = token.text;
     }
     for (int byte = 0; byte < 256; ++byte) {
-      append_utf8(names_[static_cast<size_t>(kFirstByte + byte)], static_cast<char32_t>(byte));
+      append_utf8(names_[static_cast<size_t>(kFirstByte) + static_cast<size_t>(byte)],
+                  static_cast<char32_t>(byte));
     }
   }
 

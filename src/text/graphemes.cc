@@ -48,6 +48,7 @@ size_t grapheme_bytes(std::string_view text, size_t at) {
     const CodePoint next = decode_utf8(text, at + bytes);
     const int after = break_property(next.value);
     bool joined = false;
+    // NOLINTNEXTLINE(bugprone-branch-clone): rule by rule, in the order of the standard
     if (before == U_GCB_CR && after == U_GCB_LF) {
       joined = true;  // GB3
     } else if (is_control(before) || is_control(after)) {

@@ -130,8 +130,8 @@ SpanScore span_f1(const TagSentences& gold, const TagSentences& predicted) {
 }
 
 std::string SpanScore::text() const {
-  const auto padded = [](std::string text_, size_t width) {
-    return text_.size() < width ? std::string(width - text_.size(), ' ') + text_ : text_;
+  const auto padded = [](const std::string& number, size_t width) {
+    return number.size() < width ? std::string(width - number.size(), ' ') + number : number;
   };
   const auto percent = [&padded](double value) { return padded(fixed_point(value, 2), 6); };
   const auto ratios = [&percent](double p, double r, double f) {

@@ -43,7 +43,7 @@ std::map<std::string, int64_t> count_words(TrainingLines& lines, int threads, co
     batch.clear();
     std::string line;
     for (size_t bytes = 0; bytes < kBatchBytes && (more = lines.next(line));) {
-      bytes += line.size() + sizeof(line);
+      bytes += line.size() + sizeof(std::string);
       batch.push_back(std::move(line));
     }
     const auto shares = static_cast<int64_t>(pool.threads());

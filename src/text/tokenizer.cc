@@ -56,7 +56,7 @@ TokenizerPtr load_tokenizer(const std::string& path) {
     throw Error(ErrorCode::not_found, "no tokenizer at " + path,
                 "name a model folder, or one of its tokenizer files");
   }
-  const TokenizerPtr tokenizer =
+  TokenizerPtr tokenizer =
       std::filesystem::is_directory(path) ? load_folder(TokenizerFolder(path)) : load_file(path);
   if (tokenizer) return tokenizer;
   throw Error(ErrorCode::unsupported, path + ": no tokenizer of a known kind",

@@ -159,7 +159,7 @@ std::optional<std::string> TokenizerFolder::text(const std::string& key) const {
 
 std::optional<std::string> TokenizerFolder::token(const std::string& key) const {
   if (const Json* value = find(key)) {
-    const std::optional<std::string> content = token_text(*value);
+    std::optional<std::string> content = token_text(*value);
     if (!content) throw_type(key, "a token");
     return content;
   }

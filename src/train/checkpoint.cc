@@ -292,7 +292,7 @@ std::vector<Checkpoint> Checkpoints::list() const {
 
 std::string Checkpoints::begin(const Network& network, int64_t step,
                                const std::function<void(const std::string&)>& save_beside_model) {
-  const std::string partial = path(step, ".partial");
+  std::string partial = path(step, ".partial");
   require_folder(fs::path(folder_).parent_path());
   std::error_code failed;
   fs::remove_all(partial, failed);

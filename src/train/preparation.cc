@@ -77,7 +77,7 @@ TokenizerPtr tokenizer_for(const Recipe& recipe, const std::vector<CorpusOptions
   if (recipe.tokenizer.type == "byte") return make_tokenizer("byte");
   const std::string folder = out + "/tokenizer", partial = folder + ".partial";
   if (fs::exists(folder)) return load_tokenizer(folder);
-  const TokenizerPtr tokenizer = trained_tokenizer(recipe, corpora, out, threads);
+  TokenizerPtr tokenizer = trained_tokenizer(recipe, corpora, out, threads);
   std::error_code failed;
   fs::remove_all(partial, failed);
   make_folder(partial);
@@ -256,6 +256,7 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
   std::vector<std::string> differing;
   for (const ParameterSpec& spec : network.parameters().specs()) {
     const Weight theirs = from->parameters().weight(spec.name);
+    // NOLINTNEXTLINE(bugprone-branch-clone): one has none of it, the other one of another size
     if (!theirs) {
       fresh.push_back(spec.name);
     } else if (theirs.value.rows == spec.rows && theirs.value.cols == spec.cols) {

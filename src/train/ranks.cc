@@ -246,9 +246,10 @@ const RankCalls* open_mpi() {
   // twice.
   void* const module = dlopen(kMpiModule, RTLD_NOW | RTLD_GLOBAL);
   if (!module) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): before there are other threads
+    const std::string why = dlerror();
     throw Error(ErrorCode::unsupported,
-                std::string("several processes need MPI, which cannot be loaded: ") + dlerror(),
-                hint);
+                "several processes need MPI, which cannot be loaded: " + why, hint);
   }
   using Entry = const RankCalls* (*)();
   const auto entry = reinterpret_cast<Entry>(dlsym(module, kMpiModuleEntry));

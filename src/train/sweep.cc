@@ -195,7 +195,7 @@ class SweepReader {
     return where_ + ":" + std::to_string(table.source().begin.line);
   }
 
-  void add(std::string name, std::vector<Change> changes, const toml::table& table) {
+  void add(const std::string& name, std::vector<Change> changes, const toml::table& table) {
     if (plan_.rows.size() == kMostRows) {
       wrong(place(table), "more than " + std::to_string(kMostRows) + " rows");
     }

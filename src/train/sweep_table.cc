@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 
 #include "heed/sweep.h"
@@ -199,7 +200,8 @@ std::string json_table(const SweepResult& result) {
 
 // Bars from a common beginning below the least value: differences of a point must be seen.
 std::string bars_svg(const SweepResult& result, const std::string& column) {
-  double low = INFINITY, high = -INFINITY;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double low = kInfinity, high = -kInfinity;
   for (const SweepRowResult& r : result.rows) {
     if (const auto value = metric_of(r, column)) {
       low = std::min(low, *value), high = std::max(high, *value);

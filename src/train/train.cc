@@ -196,7 +196,7 @@ class Training {
       if (error.code() != ErrorCode::cancelled) throw;
       return stopped();
     }
-    const TrainResult result = Trainer(trainer_options()).run();
+    TrainResult result = Trainer(trainer_options()).run();
     if (options_.memory_bytes > 0 &&
         result.peak_rss_bytes > std::max(options_.memory_bytes, prepared_peak_bytes_)) {
       note("note: the most memory was " + megabytes(result.peak_rss_bytes) + ", more than the " +
