@@ -2,6 +2,7 @@
 // with a window twice the length takes twice the time.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -120,12 +121,12 @@ Time measure(const Shape& s, Bench& bench) {
   double best = run();
   std::vector<double> turn;
   PairedShares shares;
-  GemmLimit gemm(bench.pool);
+  if (!bench.gemm) bench.gemm = std::make_shared<GemmLimit>(bench.pool);
   in_turns(
       bench.seconds, best, [&] { turn.push_back(run()); },
       [&](double seconds) {
         best = std::min(best, *std::ranges::min_element(turn));
-        shares.add(std::exchange(turn, {}), gemm.sample(seconds));
+        shares.add(std::exchange(turn, {}), bench.gemm->sample(seconds));
       });
   return {.seconds = best, .fraction_of_limit = shares.share(flops(s))};
 }

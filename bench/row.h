@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,15 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+class GemmLimit;
+
 // What a row is measured with.
 struct Bench {
   ThreadPool& pool;
   double seconds = 0;  // how long to repeat it
   uint64_t seed = 0;   // of the numbers it works on
+  // For rows that are measured in turns with it; the first of them makes it.
+  std::shared_ptr<GemmLimit> gemm{};
 };
 
 // The best of repeated calls of run(), which returns the seconds that count. Two at least: the
