@@ -66,6 +66,10 @@ int64_t bytes_of_slots(const ModelConfig& config, const MemoryPlanOptions& optio
   return options.bytes_per_weight * parameter_count(config) + options.teacher_bytes;
 }
 
+int64_t program_bytes(const MemoryPlanOptions& options) {
+  return options.process_bytes + kLibraryBytes + options.threads * kPackedBytesOfThread;
+}
+
 // What the model takes, whatever the batches are.
 int64_t kept_bytes(const ModelConfig& config, const MemoryPlanOptions& options) {
   return bytes_of_slots(config, options) + kCopiesWhileSaving * bytes_of_weights(config);
@@ -74,8 +78,7 @@ int64_t kept_bytes(const ModelConfig& config, const MemoryPlanOptions& options) 
 }  // namespace
 
 int64_t room_for_activations(const ModelConfig& config, const MemoryPlanOptions& options) {
-  return options.limit_bytes - kept_bytes(config, options) - options.process_bytes - kLibraryBytes -
-         options.threads * kPackedBytesOfThread;
+  return options.limit_bytes - kept_bytes(config, options) - program_bytes(options);
 }
 
 namespace {
@@ -110,7 +113,7 @@ MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
                     ", " + megabytes(options.limit_bytes) +
                     " are allowed: " + megabytes(kept_bytes(config, options)) +
                     " for the weights, their slots and a copy to save, " +
-                    megabytes(options.process_bytes + kLibraryBytes) + " for the program itself, " +
+                    megabytes(program_bytes(options)) + " for the program itself, " +
                     megabytes(activations(least)) + " for one example of " +
                     std::to_string(longest) + " tokens",
                 "allow more --memory, lower data.max_tokens, or choose a smaller model");

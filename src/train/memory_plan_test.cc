@@ -54,12 +54,17 @@ TEST(MemoryPlan, SaysWhenNothingFits) {
   });
   // The parts add up to what is needed: the program is one of them.
   try {
-    p.plan({.limit_bytes = 1, .wanted_tokens = 16, .longest = 1, .process_bytes = 10'000'000});
+    p.plan({.limit_bytes = 1,
+            .wanted_tokens = 16,
+            .longest = 1,
+            .process_bytes = 10'000'000,
+            .threads = 2});
     ADD_FAILURE() << "did not throw";
   } catch (const Error& error) {
     const std::string text = error.what();
     EXPECT_THAT(text, testing::HasSubstr("0.0 MB are allowed"));
-    EXPECT_THAT(text, testing::HasSubstr("26.8 MB for the program itself"));  // 10 and 16 MiB
+    // 10 MB, 16 MiB, and 768 KiB for each thread.
+    EXPECT_THAT(text, testing::HasSubstr("28.4 MB for the program itself"));
   }
 }
 
