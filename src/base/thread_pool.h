@@ -16,6 +16,15 @@ namespace heed {
 // CPUs this process may use: its affinity mask, cut to the cgroup's CPU quota; at least 1.
 int available_cpus();
 
+// How a loop over [0, n) may be cut. A number alone is the least.
+struct Grain {
+  int64_t least = 1;  // what is worth waking a thread for; shares may have down to half of it
+  int64_t unit = 1;   // borders between shares are multiples of it
+
+  constexpr Grain(int64_t least_of_share, int64_t unit_of_borders = 1)
+      : least(least_of_share), unit(unit_of_borders) {}
+};
+
 class ThreadPool {
  public:
   // threads = 0: available_cpus().
@@ -26,12 +35,12 @@ class ThreadPool {
 
   int threads() const;
 
-  // Calls body(begin, end) on contiguous shares that cover [0, n) exactly, each (but the last) a
-  // multiple of `grain`, at most one share a thread; returns when all are done. An exception
-  // thrown by a share is rethrown here after the join (the one of the lowest share, if several).
+  // Calls body(begin, end) on contiguous shares that cover [0, n) exactly and are as long as each
+  // other, to a unit, at most one share a thread; returns when all are done. An exception thrown by
+  // a share is rethrown here after the join (the one of the lowest share, if several).
   // Allocates nothing.
   template <class Body>
-  void parallel_for(int64_t n, int64_t grain, Body&& body) {
+  void parallel_for(int64_t n, Grain grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
     run(n, grain, const_cast<void*>(static_cast<const void*>(&body)),
         [](void* context, int64_t begin, int64_t end) {
@@ -41,7 +50,7 @@ class ThreadPool {
 
  private:
   using Share = void (*)(void* context, int64_t begin, int64_t end);
-  void run(int64_t n, int64_t grain, void* context, Share share);
+  void run(int64_t n, Grain grain, void* context, Share share);
 
   struct State;
   std::unique_ptr<State> state_;

@@ -25,7 +25,7 @@ using Range = std::pair<int64_t, int64_t>;
 using Body = std::function<void(int64_t begin, int64_t end)>;
 
 // The shares a loop was cut into, in order.
-std::vector<Range> shares_of(ThreadPool& pool, int64_t n, int64_t grain) {
+std::vector<Range> shares_of(ThreadPool& pool, int64_t n, Grain grain) {
   std::mutex mutex;
   std::vector<Range> shares;
   pool.parallel_for(n, grain, [&](int64_t begin, int64_t end) {
@@ -41,29 +41,33 @@ class ThreadPoolTest : public testing::TestWithParam<int> {};
 // 2 threads spin, where the machine has as many CPUs; 9 are more than most and park at once.
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 9));
 
-TEST_P(ThreadPoolTest, SharesCoverTheRangeInWholeGrains) {
+TEST_P(ThreadPoolTest, SharesCoverTheRangeEvenlyInWholeUnits) {
   ThreadPool pool(GetParam());
   EXPECT_EQ(pool.threads(), GetParam());
-  for (int64_t n : {1, 2, 7, 8, 9, 63, 64, 65, 1000}) {
-    for (int64_t grain : {1, 2, 8, 64, 5000}) {
-      SCOPED_TRACE("n = " + std::to_string(n) + ", grain = " + std::to_string(grain));
-      const std::vector<Range> shares = shares_of(pool, n, grain);
-      EXPECT_EQ(shares.size(), std::min<size_t>(GetParam(), (n + grain - 1) / grain));
-      int64_t expected_begin = 0;
-      int64_t smallest = n, largest = 0;
-      for (const auto& [begin, end] : shares) {
-        EXPECT_EQ(begin, expected_begin);
-        EXPECT_LT(begin, end);
-        if (end != n) {
-          EXPECT_EQ(end % grain, 0);
+  for (int64_t n : {1, 2, 7, 8, 9, 48, 63, 64, 65, 1000}) {
+    for (int64_t least : {1, 2, 8, 22, 64, 5000}) {
+      for (int64_t unit : {1, 2, 16, 128}) {
+        SCOPED_TRACE("n = " + std::to_string(n) + ", least = " + std::to_string(least) +
+                     ", unit = " + std::to_string(unit));
+        const std::vector<Range> shares = shares_of(pool, n, {least, unit});
+        const int64_t most = std::min((n + least - 1) / least, (n + unit - 1) / unit);
+        EXPECT_EQ(shares.size(), std::min<size_t>(GetParam(), most));
+        int64_t expected_begin = 0;
+        int64_t smallest = n, largest = 0;
+        for (const auto& [begin, end] : shares) {
+          EXPECT_EQ(begin, expected_begin);
+          EXPECT_LT(begin, end);
+          if (end != n) {
+            EXPECT_EQ(end % unit, 0);
+          }
+          const int64_t units = (end - begin + unit - 1) / unit;
+          smallest = std::min(smallest, units);
+          largest = std::max(largest, units);
+          expected_begin = end;
         }
-        const int64_t grains = (end - begin + grain - 1) / grain;
-        smallest = std::min(smallest, grains);
-        largest = std::max(largest, grains);
-        expected_begin = end;
+        EXPECT_EQ(expected_begin, n);
+        EXPECT_LE(largest - smallest, 1);
       }
-      EXPECT_EQ(expected_begin, n);
-      EXPECT_LE(largest - smallest, 1);
     }
   }
 }

@@ -225,10 +225,9 @@ void few_rows_of_any_number(const RowProduct& p, int64_t begin, int64_t end) {
 void multiply_few_rows(ThreadPool& pool, const RowProduct& p) {
   // Whole vectors, and a cache line of y for one thread only.
   const int64_t unit = std::max<int64_t>(lanes(), 16);
-  const int64_t grain = ceil_div(kShareWork, p.k * unit) * unit;
-  pool.parallel_for(p.n, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
-    few_rows_of_any_number(p, begin, end);
-  });
+  pool.parallel_for(p.n, Grain(ceil_div(kShareWork, p.k), unit),
+                    [&](int64_t begin, int64_t end)
+                        HWY_ATTR { few_rows_of_any_number(p, begin, end); });
 }
 
 void row_product_kernel(ThreadPool& pool, const RowProduct& p) {

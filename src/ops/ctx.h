@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/philox.h"
 #include "base/thread_pool.h"
+#include "kernels/dropout.h"
 #include "kernels/gemm.h"
 #include "ops/mat.h"
 #include "ops/tape.h"
@@ -47,7 +48,7 @@ struct Ctx {
 
   // body(begin, end) over [0, n) on all threads; see ThreadPool::parallel_for.
   template <class Body>
-  void parallel(int64_t n, int64_t grain, Body&& body) {
+  void parallel(int64_t n, Grain grain, Body&& body) {
     if (!measuring()) pool.parallel_for(n, grain, body);
   }
   void gemm(const kernels::Gemm& product) {
@@ -89,10 +90,13 @@ class Scratch {
 inline void check_dropout(float p) { HEED_CHECK(p >= 0 && p < 1, "dropout is not in [0, 1)"); }
 
 // Elements a thread takes at least, for element-wise work: below this, waking one costs more.
-inline constexpr int64_t kElementGrain = 16384;
+// Dropout cuts its random numbers at groups (kernels/dropout.h), which are whole vectors, too.
+inline constexpr Grain kElementGrain{16384, kernels::kDropoutGroup};
 // The same in rows of a given width.
 inline int64_t row_grain(int64_t cols) {
-  return cols >= kElementGrain ? 1 : kElementGrain / (cols > 0 ? cols : 1);
+  return cols >= kElementGrain.least ? 1 : kElementGrain.least / (cols > 0 ? cols : 1);
 }
+// Columns that a thread takes at least, and whole vectors of them.
+inline constexpr Grain column_grain(int64_t least) { return {least, 16}; }
 
 }  // namespace heed

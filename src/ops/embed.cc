@@ -69,7 +69,7 @@ void Record::backward(Ctx& ctx) {
     }
     const Mat dw = zeroed_gradient(ctx, table.weight);
     // Ids repeat, so the threads share out columns, not rows.
-    ctx.parallel(dy.cols, 16, [&](int64_t begin, int64_t end) {
+    ctx.parallel(dy.cols, column_grain(16), [&](int64_t begin, int64_t end) {
       kernels::scatter_add_rows({.dy = dy.data + begin,
                                  .stride = dy.stride,
                                  .ids = table.ids,

@@ -30,7 +30,7 @@ void Record::backward(Ctx& ctx) {
   }
   if (layer.bias && layer.bias.gradient) {
     const GradientTarget db = gradient_target(ctx, layer.bias);
-    ctx.parallel(dz.cols, 64, [&](int64_t begin, int64_t end) {
+    ctx.parallel(dz.cols, column_grain(64), [&](int64_t begin, int64_t end) {
       kernels::column_sum({.x = dz.data + begin,
                            .stride = dz.stride,
                            .sum = db.value.data + begin,

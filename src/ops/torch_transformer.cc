@@ -253,10 +253,11 @@ void TorchTransformer::begin_step() {
 void TorchTransformer::adam(ThreadPool& pool, const kernels::AdamStep& step) {
   for (auto& entry : parameters_) {
     Parameter& p = entry.second;  // clang 14 cannot capture a structured binding
-    pool.parallel_for(static_cast<int64_t>(p.value.size()), 1024, [&](int64_t begin, int64_t end) {
-      kernels::adam(step, p.gradient.data() + begin, p.value.data() + begin, p.m.data() + begin,
-                    p.v.data() + begin, end - begin);
-    });
+    pool.parallel_for(static_cast<int64_t>(p.value.size()), kElementGrain,
+                      [&](int64_t begin, int64_t end) {
+                        kernels::adam(step, p.gradient.data() + begin, p.value.data() + begin,
+                                      p.m.data() + begin, p.v.data() + begin, end - begin);
+                      });
   }
 }
 

@@ -51,7 +51,7 @@ struct TakeRowsRecord {
   void backward(Ctx& ctx) {
     const Mat dy = ctx.tape->arrived(ctx, *out);
     const GradientTarget to = ctx.tape->target(ctx, *x);
-    ctx.parallel(dy.cols, 16, [&](int64_t begin, int64_t end) {
+    ctx.parallel(dy.cols, column_grain(16), [&](int64_t begin, int64_t end) {
       if (!to.accumulate) {
         for (int64_t r = 0; r < to.value.rows; ++r) {
           std::fill_n(to.value.row(r) + begin, end - begin, 0.0f);

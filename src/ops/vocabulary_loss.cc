@@ -87,7 +87,7 @@ void tile_backward(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat
     targets.dw.accumulate = true;  // for the next tile
   }
   if (targets.db.value.cols > 0) {
-    ctx.parallel(dz.cols, 256, [&](int64_t begin, int64_t end) {
+    ctx.parallel(dz.cols, column_grain(256), [&](int64_t begin, int64_t end) {
       kernels::column_sum({.x = dz.data + begin,
                            .stride = dz.stride,
                            .sum = targets.db.value.data + begin,
