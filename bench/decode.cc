@@ -77,6 +77,9 @@ class Costs {
             weights_.bytes + output_weights_.bytes + kFloat * 2 * key_width_ * keys};
   }
 
+  // Of the weights that each step reads.
+  int64_t step_bytes() const { return static_cast<int64_t>(weights_.bytes + output_weights_.bytes); }
+
   Work steps(int64_t first) const {
     Work all;
     for (int64_t i = first; i < o_.new_tokens; ++i) all += step(i);
@@ -234,7 +237,7 @@ uint64_t cache_bytes(const KvLayout& layout, const DecodeBenchOptions& options) 
          static_cast<uint64_t>(options.requests * groups * of_request * layout.block_floats());
 }
 
-Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
+Measured measure(const ModelConfig& config, const DecodeBenchOptions& options, const Costs& costs,
                  DecodeBench& result) {
   ThreadPool pool(options.threads);  // of the limits: the engine has its own
   const auto network =
@@ -255,7 +258,7 @@ Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
       [&](double seconds) {
         if (!gemm) {
           result.peak_rss_bytes = peak_rss_bytes();  // before the limits' own numbers come
-          gemm.emplace(pool), reading.emplace(pool);
+          gemm.emplace(pool), reading.emplace(pool, costs.step_bytes());
         }
         const std::vector<double> gflops = gemm->sample(seconds);
         const std::vector<double> gbs = reading->sample(seconds);
@@ -269,10 +272,10 @@ Measured measure(const ModelConfig& config, const DecodeBenchOptions& options,
 
 DecodeBench bench_decode(const DecodeBenchOptions& options, Family family) {
   const ModelConfig config = config_of(options, family);
-  DecodeBench result;
-  Measured measured = measure(config, options, result);
-
   const Costs costs(config, options);
+  DecodeBench result;
+  Measured measured = measure(config, options, costs, result);
+
   // The first token after a prompt comes with it.
   int64_t first = family == Family::decoder_only ? 1 : 0;
   Work work = costs.steps(first);

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/philox.h"
+#include "bench/read_pass.h"
 #include "bench/row.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
@@ -156,25 +157,23 @@ std::vector<double> GemmLimit::sample(double seconds) {
   return fastest;
 }
 
-ReadLimit::ReadLimit(ThreadPool& pool)
+ReadLimit::ReadLimit(ThreadPool& pool, int64_t bytes)
     : pool_(pool),
-      floats_(far_floats() / pool.threads()),
-      memory_(static_cast<size_t>(floats_ * pool.threads()) * sizeof(float)),
-      data_(memory_.allocate<float>(static_cast<size_t>(floats_ * pool.threads()))) {
+      share_bytes_((bytes / pool.threads() / kReadPiece + 1) * kReadPiece),
+      memory_(static_cast<size_t>(share_bytes_ * pool.threads())),
+      data_(memory_.allocate<std::byte>(static_cast<size_t>(share_bytes_ * pool.threads()))) {
   pool_.parallel_for(pool_.threads(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) fill(data_ + t * floats_, floats_);
+    std::fill(data_ + begin * share_bytes_, data_ + end * share_bytes_, std::byte{1});
   });
 }
 
 std::vector<double> ReadLimit::sample(double seconds) {
   const int64_t threads = pool_.threads();
-  const double gb = 1e-9 * sizeof(float) * static_cast<double>(floats_ * threads);
-  return speeds(seconds, gb, [&] {
+  std::vector<uint64_t> sums(static_cast<size_t>(threads));
+  return speeds(seconds, 1e-9 * static_cast<double>(share_bytes_ * threads), [&] {
     pool_.parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
-        float* own = data_ + t * floats_;
-        // Never true, but the compiler cannot know that nobody wants the sum.
-        if (kernels::sum_of_squares(own, floats_) < 0) own[0] = 0;
+        sums[static_cast<size_t>(t)] = read_pass(data_ + t * share_bytes_, share_bytes_);
       }
     });
   });
@@ -193,7 +192,7 @@ Limits measure_limits(ThreadPool& pool, double seconds) {
   limits.gemm_gflops = best(GemmLimit(pool).sample(seconds));
   limits.memory_gbs = copy_gbs(pool, share / 2, 1, seconds);
   limits.memory_update_gbs = update_gbs(pool, share / 3, seconds);
-  limits.memory_read_gbs = best(ReadLimit(pool).sample(seconds));
+  limits.memory_read_gbs = best(ReadLimit(pool, far_bytes()).sample(seconds));
   // Half of L2 holds the two arrays of a thread. Repeated, so that waking the threads hardly
   // counts, but not for long: every interruption of a thread spoils a run.
   constexpr int64_t kRepeats = 20;

@@ -35,17 +35,19 @@ class GemmLimit {
   int64_t best_size_ = 0;  // which size that is, is found out in the first sample
 };
 
+// Of reading the same `bytes` again and again, as steps read a model's weights: from memory, or from
+// a cache that holds all of them or some, whichever the machine has for so many.
 class ReadLimit {
  public:
-  explicit ReadLimit(ThreadPool& pool);
-  // GB/s of single passes over far_bytes(), likewise.
+  ReadLimit(ThreadPool& pool, int64_t bytes);
+  // GB/s of single passes, likewise.
   std::vector<double> sample(double seconds);
 
  private:
   ThreadPool& pool_;
-  int64_t floats_;  // of each thread
+  int64_t share_bytes_;  // of each thread
   Arena memory_;
-  float* data_;
+  std::byte* data_;
 };
 
 // Repeats each measurement for `seconds`, at least twice.

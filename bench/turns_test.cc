@@ -6,7 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/arena.h"
 #include "bench/limits.h"
+#include "bench/read_pass.h"
+#include "kernels/each_target.h"
 
 namespace heed::bench {
 namespace {
@@ -55,10 +58,25 @@ TEST(Limits, FarArraysAreNeitherSmallNorHuge) {
   EXPECT_EQ(far_bytes(260 * kMega), 512 * kMega);
 }
 
+TEST(Limits, APassReadsEveryByte) {
+  constexpr size_t kBytes = 3 * kReadPiece;
+  Arena memory(kBytes);
+  std::byte* bytes = memory.allocate<std::byte>(kBytes);
+  kernels::for_each_target([&] {
+    std::fill_n(bytes, kBytes, std::byte{0});
+    EXPECT_EQ(read_pass(bytes, kBytes), 0u);
+    // The first byte of each word of eight, all of which are added up.
+    for (size_t i = 0; i < kBytes; i += 8) {
+      bytes[i] = std::byte{1};
+      EXPECT_EQ(read_pass(bytes, kBytes), i / 8 + 1);
+    }
+  });
+}
+
 TEST(Limits, CanBeSampledAgainAndAgain) {
   ThreadPool pool(1);
   GemmLimit gemm(pool);
-  ReadLimit reading(pool);
+  ReadLimit reading(pool, 1 << 20);
   for (int sample = 0; sample < 2; ++sample) {
     for (const std::vector<double>& speeds : {gemm.sample(0.001), reading.sample(0.001)}) {
       EXPECT_GE(speeds.size(), 2u);

@@ -140,9 +140,8 @@ struct DecodeBench : PresetBench {  // tokens: new ones that the speeds count, o
   double prompt_gflops = 0, prompt_fraction_of_limit = 0;
   Percentiles token_ms;  // from one token of a text to the next
   // Bytes that had to be read a second: all weights once a step, and each text's keys and values.
-  // A model that fits the caches reads them faster than the memory's limit.
   double gbs = 0;
-  double bandwidth_limit_gbs = 0;  // reading arrays far beyond the caches
+  double bandwidth_limit_gbs = 0;  // reading as many bytes as a step's weights have, over and over
   double fraction_of_bandwidth = 0;
 };
 // Throws invalid_argument for a preset of another family.

@@ -62,7 +62,7 @@ std::string to_text(const DecodeBench& b, const std::string& requests) {
   if (b.token_ms.p50 > 0) text += "from token to token in ms: " + to_text(b.token_ms) + "\n";
   return text + limit_text(b.gflops, b.fraction_of_limit, b.gemm_limit_gflops) + "\n" +
          fixed(b.gbs, 1) + " GB/s, " + fixed(100 * b.fraction_of_bandwidth, 0) +
-         " % of reading memory in this run (" + fixed(b.bandwidth_limit_gbs, 1) + ")\nmemory " +
+         " % of reading as many bytes in this run (" + fixed(b.bandwidth_limit_gbs, 1) + ")\nmemory " +
          megabytes(b.peak_rss_bytes) + " at most\n";
 }
 
