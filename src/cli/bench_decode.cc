@@ -15,9 +15,9 @@ constexpr const char* kTranslateHelp =
     "\n"
     "GFLOP/s counts the matrix products alone. GB/s are the bytes that had to be read: all "
     "weights\n"
-    "once a step, and each text's keys and values; a small model's stay in the caches, and it may\n"
-    "read faster than the memory's limit. Both limits are measured in turns with the batches; a\n"
-    "share of a limit is the median over the turns.\n"
+    "once a step, and each text's keys and values; their limit is reading as many bytes as a\n"
+    "step's weights have, over and over, from memory or from a cache that holds them. Both limits\n"
+    "are measured in turns with the batches; a share of a limit is the median over the turns.\n"
     "\n"
     "Examples:\n"
     "  heed bench translate --sentences 1\n"
@@ -31,8 +31,9 @@ constexpr const char* kGenerateHelp =
     "\n"
     "GFLOP/s counts the matrix products alone. GB/s are the bytes that had to be read: all "
     "weights\n"
-    "once a step, and each text's keys and values. Both limits are measured in turns with the\n"
-    "batches; a share of a limit is the median over the turns.\n"
+    "once a step, and each text's keys and values; their limit is reading as many bytes as a\n"
+    "step's weights have, over and over, from memory or from a cache that holds them. Both limits\n"
+    "are measured in turns with the batches; a share of a limit is the median over the turns.\n"
     "\n"
     "Examples:\n"
     "  heed bench generate\n"
@@ -62,8 +63,8 @@ std::string to_text(const DecodeBench& b, const std::string& requests) {
   if (b.token_ms.p50 > 0) text += "from token to token in ms: " + to_text(b.token_ms) + "\n";
   return text + limit_text(b.gflops, b.fraction_of_limit, b.gemm_limit_gflops) + "\n" +
          fixed(b.gbs, 1) + " GB/s, " + fixed(100 * b.fraction_of_bandwidth, 0) +
-         " % of reading as many bytes in this run (" + fixed(b.bandwidth_limit_gbs, 1) + ")\nmemory " +
-         megabytes(b.peak_rss_bytes) + " at most\n";
+         " % of reading as many bytes in this run (" + fixed(b.bandwidth_limit_gbs, 1) +
+         ")\nmemory " + megabytes(b.peak_rss_bytes) + " at most\n";
 }
 
 std::string to_json(const DecodeBench& b, const std::string& requests) {
