@@ -78,7 +78,9 @@ class Costs {
   }
 
   // Of the weights that each step reads.
-  int64_t step_bytes() const { return static_cast<int64_t>(weights_.bytes + output_weights_.bytes); }
+  int64_t step_bytes() const {
+    return static_cast<int64_t>(weights_.bytes + output_weights_.bytes);
+  }
 
   Work steps(int64_t first) const {
     Work all;

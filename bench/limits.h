@@ -35,8 +35,8 @@ class GemmLimit {
   int64_t best_size_ = 0;  // which size that is, is found out in the first sample
 };
 
-// Of reading the same `bytes` again and again, as steps read a model's weights: from memory, or from
-// a cache that holds all of them or some, whichever the machine has for so many.
+// Of reading the same `bytes` again and again, as steps read a model's weights: from memory, or
+// from a cache that holds all of them or some, whichever the machine has for so many.
 class ReadLimit {
  public:
   ReadLimit(ThreadPool& pool, int64_t bytes);

@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 // A worker watches for its next job this long before it parks. Within a step the next job follows
 // in a few microseconds; waking a parked thread costs 5 to 50 of them.
-constexpr std::chrono::microseconds kIdleSpin{50};
+constexpr std::chrono::microseconds kIdleSpin{200};
 
 // The caller watches longer for its workers: it has nothing else to do, and it waits only for the
 // difference between two equal shares.

@@ -25,7 +25,7 @@ TEST(KvBlocks, RowsGoToTheLastPositionsOfTheirSequence) {
   const std::vector<int32_t> first{5, 2}, third{0}, offsets{0, 20, 20, 24};
   const KvTable tables[] = {{first.data(), 1, 38}, {nullptr, 0, 0}, {third.data(), 0, 4}};
   const int64_t floats = kv_block_floats(kKvHeads, kHeadDim), stride = 2 * floats;
-  for (const int threads : {1, 3}) {
+  for (const int threads : {1, 2, 3, 5}) {
     ThreadPool pool(threads);
     std::vector<float> data(static_cast<size_t>(6 * stride), 0.5f);
     const KvBlocks blocks{kKvHeads, kHeadDim, data.data(), stride, tables, 3};

@@ -180,7 +180,8 @@ HWY_INLINE void few_rows(const PackedProduct& p, const PanelPart& part, int64_t 
 
 template <class Columns>
 void multiply_in_registers(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
-  const int64_t grain = ceil_div(kShareWork, p.w.k * kPanelUnit);
+  const int64_t unit_work = p.m * p.w.k * kPanelUnit;
+  const int64_t grain = units_of_share(unit_work, p.w.k * kPanelUnit * Columns::kBytes);
   pool.parallel_for(units_of(p.w), grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     for_each_panel(p.w, layout, begin, end, [&](const PanelPart& part, int64_t first) HWY_ATTR {
       few_rows<Columns>(p, part, first);

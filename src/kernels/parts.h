@@ -8,8 +8,19 @@ namespace heed::kernels {
 
 // Multiply-adds of floats that are worth waking a thread for: about 10 µs of one core's work.
 inline constexpr int64_t kShareWork = 1 << 18;
+// Bytes of a weight that are: with few rows, reading them takes the time, 5 µs from a distant
+// cache.
+inline constexpr int64_t kShareBytes = 1 << 17;
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// How many units of work are, by the one or the other.
+inline int64_t units_of_share(int64_t unit_work, int64_t unit_bytes,
+                              int64_t share_work = kShareWork) {
+  const int64_t by_work = ceil_div(share_work, unit_work);
+  const int64_t by_bytes = ceil_div(kShareBytes, unit_bytes);
+  return by_work < by_bytes ? by_work : by_bytes;
+}
 
 // `size` in as few parts as `largest` allows, all of about the same size: the size of one.
 inline int64_t even_part(int64_t size, int64_t largest) {
