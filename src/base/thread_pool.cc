@@ -27,7 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A worker watches for its next job this long before it parks. Within a step the next job follows
-// in a few microseconds; waking a parked thread costs 5 to 50 of them.
+// in a few microseconds, from one step of a beam to the next in 60 to 100; waking a parked thread
+// costs 5 to 50 of them.
 constexpr std::chrono::microseconds kIdleSpin{200};
 
 // The caller watches longer for its workers: it has nothing else to do, and it waits only for the

@@ -9,7 +9,7 @@ namespace heed::kernels {
 namespace {
 
 // Keys a thread takes at least, in floats: below this, waking one costs more than the copy.
-constexpr int64_t kFloatGrain = 1024;
+constexpr int64_t kFloatGrain = 512;
 
 // Some rows of one sequence, and where they go.
 struct Run {
