@@ -23,10 +23,10 @@ namespace heed::kernels {
 
 // None of these sizes shows in a result.
 
-// Up to this many rows, the weight becomes floats in registers, on its way from memory. For more,
-// a block of it is turned into floats once, in cache, and meets all rows there (of f32, it is used
-// where it lies).
-inline constexpr int64_t kRowsInRegisters = 4;
+// Up to this many rows, with 16 or 32 registers, the weight becomes floats in registers, on its way
+// from memory. For more, a block of it is turned into floats once, in cache, and meets all rows
+// there (of f32, it is used where it lies).
+inline constexpr int64_t kRowsIn16Registers = 4, kRowsIn32Registers = 8;
 // Steps along k that are turned into floats at a time, and room for them.
 inline constexpr int64_t kFloatDepth = 384;
 inline constexpr int64_t kRoomFloats = kFloatDepth * kPanelCols;
@@ -92,6 +92,8 @@ struct F16Columns {
 
 // ---- few rows: floats in registers --------------------------------------------------------------
 
+constexpr int64_t kRowsInRegisters = kRegisters == 32 ? kRowsIn32Registers : kRowsIn16Registers;
+
 template <class Columns, int kRows, int kVectors>
 HWY_INLINE void few_rows_of_columns(const PackedProduct& p, const PanelPart& part, int64_t first) {
   const Floats d;
@@ -127,7 +129,7 @@ template <class Columns, int kRows>
 HWY_NOINLINE void few_rows_of_panel(const PackedProduct& p, PanelPart part, int64_t first) {
   // As many vectors side by side as there are registers for their sums; their sums are chains, and
   // several must be under way.
-  constexpr int kSums = kRegisters == 32 ? 12 : 8;
+  constexpr int kSums = kRegisters == 32 ? 24 : 8;
   constexpr int kPanelVectors = kPanelCols * sizeof(float) / HWY_MAX_BYTES;
   constexpr int kMost = kSums / kRows < kPanelVectors ? kSums / kRows : kPanelVectors;
   constexpr int kWide = kMost >= 6 ? 6 : kMost >= 3 ? 3 : 2;  // a divisor of a panel's vectors
@@ -165,7 +167,7 @@ HWY_INLINE void for_each_panel(const PackedWeight& w, const PackedLayout& layout
 
 template <class Columns>
 HWY_INLINE void few_rows(const PackedProduct& p, const PanelPart& part, int64_t first) {
-  static_assert(kRowsInRegisters == 4);
+  static_assert(kRowsIn16Registers == 4 && kRowsIn32Registers == 8);
   switch (p.m) {
     case 1:
       return few_rows_of_panel<Columns, 1>(p, part, first);
@@ -173,8 +175,22 @@ HWY_INLINE void few_rows(const PackedProduct& p, const PanelPart& part, int64_t 
       return few_rows_of_panel<Columns, 2>(p, part, first);
     case 3:
       return few_rows_of_panel<Columns, 3>(p, part, first);
-    default:
+    case 4:
       return few_rows_of_panel<Columns, 4>(p, part, first);
+    default:
+      break;
+  }
+  if constexpr (kRowsInRegisters > 4) {
+    switch (p.m) {
+      case 5:
+        return few_rows_of_panel<Columns, 5>(p, part, first);
+      case 6:
+        return few_rows_of_panel<Columns, 6>(p, part, first);
+      case 7:
+        return few_rows_of_panel<Columns, 7>(p, part, first);
+      default:
+        return few_rows_of_panel<Columns, 8>(p, part, first);
+    }
   }
 }
 
@@ -334,7 +350,7 @@ void packed_product(ThreadPool& pool, const PackedProduct& p) {
 int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
   if (w.type == WeightType::int8) return int8_product_scratch_floats(m, w.k);
   if (w.type == WeightType::int4) return int4_product_scratch_floats(m, w.k);
-  if (w.type == WeightType::f32 || m <= kRowsInRegisters || w.n == 0) return 0;
+  if (w.type == WeightType::f32 || m <= kRowsIn16Registers || w.n == 0) return 0;
   return kRoomFloats * threads;
 }
 
