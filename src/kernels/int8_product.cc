@@ -38,6 +38,9 @@ inline constexpr int64_t kInt8MaxInputs = 128 << 10;
 // A row of x as integers: how words of four inputs are kept depends on the instruction set.
 inline constexpr int64_t kMaxWordsOfFour = 2;
 inline constexpr int64_t kAheadSteps = 4;
+// Rows from which on tile registers, of 16 rows, are faster than dot products, even if some of
+// their rows are nothing.
+inline constexpr int64_t kLeastRowsByTiles = 9;
 // What the sums must be multiplied by, and what is too much in them.
 struct Int8Row {
   float scale;
@@ -253,16 +256,15 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
 
 #if HWY_TARGET == HWY_AVX3_DL
 
-// Rows by the tile registers: as many of `rows` as are whole tiles, whose number is returned.
+// A part of a product by the tile registers. The last tile may be filled up with rows that are
+// nothing, and whose sums go nowhere.
 struct Int8Rows {
-  const int32_t* x;     // [rows, steps]
+  const int32_t* x;     // [rows in whole tiles, steps]
   const Int8Row* rows;  // [rows]
-  int64_t count;
 };
-int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, const Int8Rows& rows,
-                          const ProductPart& part) {
-  const int64_t whole = rows.count / kAmxRows * kAmxRows;
-  if (whole == 0) return 0;
+void multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, const Int8Rows& rows,
+                       const ProductPart& part) {
+  const int64_t whole = ceil_div(part.rows, kAmxRows) * kAmxRows;
   const int64_t first = part.col / kPanelCols * kPanelCols;
   const int64_t step_bytes = layout.width(first) * layout.column_bytes;
   const std::byte* panel = p.w.memory + layout.panel_offset(first);
@@ -290,13 +292,12 @@ int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, co
                    .ahead_bytes = ahead_bytes},
                   tiles, sums);
       ahead += chunks * ahead_bytes;
-      for (int64_t r = 0; r < count; ++r) {
+      for (int64_t r = 0; r < std::min(count, part.rows - row); ++r) {
         store_sums(hn::Load(Words(), sums + r * kAmxCols), rows.rows[row + r], columns,
                    p.y + (part.row + row + r) * p.y_row + col);
       }
     }
   }
-  return whole;
 }
 
 #endif
@@ -312,15 +313,13 @@ void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
     }
   });
 #if HWY_TARGET == HWY_AVX3_DL
-  const bool by_tiles = has_amx() && layout.steps % (kAmxBytes / 4) == 0;
+  const bool by_tiles =
+      p.m >= kLeastRowsByTiles && has_amx() && layout.steps % (kAmxBytes / 4) == 0;
 #endif
-  for_each_part(pool, p, [&](ProductPart part) HWY_ATTR {
+  for_each_part(pool, p, [&](const ProductPart& part) HWY_ATTR {
 #if HWY_TARGET == HWY_AVX3_DL
     if (by_tiles) {
-      const int64_t done = multiply_by_tiles(
-          p, layout, {x + part.row * row_words, rows + part.row, part.rows}, part);
-      part.row += done, part.rows -= done;
-      if (part.rows == 0) return;
+      return multiply_by_tiles(p, layout, {x + part.row * row_words, rows + part.row}, part);
     }
 #endif
     const int64_t first = part.col / kPanelCols * kPanelCols;
@@ -345,7 +344,7 @@ void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
                .y = p.y + row * p.y_row + col,
                .y_row = p.y_row,
                .cols = p.w.n - col,
-               .ahead = next_panel + (row - part.row) / kInt8Rows * turns * ahead_bytes,
+               .ahead = next_panel + ceil_div(row - part.row, kInt8Rows) * turns * ahead_bytes,
                .ahead_bytes = ahead_bytes});
         });
   });
@@ -367,7 +366,8 @@ void int8_product(ThreadPool& pool, const PackedProduct& p) {
 
 int64_t int8_product_scratch_floats(int64_t m, int64_t k) {
   constexpr int64_t kRowFloats = sizeof(Int8Row) / sizeof(float);
-  return m * (kRowFloats + kMaxWordsOfFour * ceil_div(k, 4));
+  const int64_t rows_of_x = ceil_div(m, kAmxRows) * kAmxRows;
+  return m * kRowFloats + rows_of_x * kMaxWordsOfFour * ceil_div(k, 4);
 }
 
 }  // namespace heed::kernels

@@ -120,19 +120,27 @@ struct ProductPart {
   int64_t row, rows, col, end;
 };
 
+// Calls each(integral_constant) with a number from 1 to kMost.
+template <int kMost, class Each>
+HWY_INLINE void with_constant(int64_t number, const Each& each) {
+  if constexpr (kMost > 1) {
+    if (number < kMost) return with_constant<kMost - 1>(number, each);
+  }
+  each(std::integral_constant<int, kMost>());
+}
+
 // Calls each(rows, vectors, row, col) for the register tiles of a part; the first two are
 // integral_constants, at most kRows and kVectors. The columns of the last may be beyond p.w.n.
+// Tiles are as few as there can be, and of about the same size: the weight is read for each.
 template <int kRows, int kVectors, class Each>
 HWY_INLINE void for_each_tile(const ProductPart& part, const Each& each) {
   const auto tiles = [&](int64_t col, auto vectors) HWY_ATTR {
-    int64_t row = part.row;
-    const auto of_rows = [&](auto rows) HWY_ATTR {
-      for (; row + rows <= part.row + part.rows; row += rows) each(rows, vectors, row, col);
-    };
-    of_rows(std::integral_constant<int, kRows>());
-    if constexpr (kRows > 4) of_rows(std::integral_constant<int, 4>());
-    if constexpr (kRows > 2) of_rows(std::integral_constant<int, 2>());
-    if constexpr (kRows > 1) of_rows(std::integral_constant<int, 1>());
+    int64_t row = part.row, left = part.rows;
+    for (int64_t count = ceil_div(left, kRows); count > 0; --count) {
+      const int64_t some = ceil_div(left, count);
+      with_constant<kRows>(some, [&](auto rows) HWY_ATTR { each(rows, vectors, row, col); });
+      row += some, left -= some;
+    }
   };
   int64_t col = part.col;
   for (; col + kVectors * word_lanes() <= part.end; col += kVectors * word_lanes()) {

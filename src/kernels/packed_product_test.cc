@@ -149,8 +149,9 @@ std::vector<Shape> odd_shapes() {
   shapes.push_back({1, 300, 1000});
   shapes.push_back({21, 53, 1000});
   shapes.push_back({259, 20, 30});
-  // Whole tiles of rows, and of inputs.
-  for (const int64_t m : {15, 16, 17, 33, 64, 113}) shapes.push_back({m, 1 + 7 * m % 101, 128});
+  // Whole tiles of inputs; of rows, whole ones and others.
+  for (const int64_t m : {8, 9, 15, 16, 17, 24, 31, 33, 64, 113})
+    shapes.push_back({m, 1 + 7 * m % 101, 128});
   shapes.push_back({32, 48, 64});
   shapes.push_back({270, 97, 192});
   return shapes;
