@@ -157,9 +157,13 @@ std::vector<double> GemmLimit::sample(double seconds) {
   return fastest;
 }
 
+// More than any cache: a model of many GB needs the rest of the memory for itself.
+constexpr int64_t kMostReadBytes = int64_t{1} << 30;
+
 ReadLimit::ReadLimit(ThreadPool& pool, int64_t bytes)
     : pool_(pool),
-      share_bytes_((bytes / pool.threads() / kReadPiece + 1) * kReadPiece),
+      share_bytes_((std::min(bytes, kMostReadBytes) / pool.threads() / kReadPiece + 1) *
+                   kReadPiece),
       memory_(static_cast<size_t>(share_bytes_ * pool.threads())),
       data_(memory_.allocate<std::byte>(static_cast<size_t>(share_bytes_ * pool.threads()))) {
   pool_.parallel_for(pool_.threads(), 1, [&](int64_t begin, int64_t end) {

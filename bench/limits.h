@@ -36,7 +36,8 @@ class GemmLimit {
 };
 
 // Of reading the same `bytes` again and again, as steps read a model's weights: from memory, or
-// from a cache that holds all of them or some, whichever the machine has for so many.
+// from a cache that holds all of them or some, whichever the machine has for so many. Of more than
+// 1 GB, 1 GB is read.
 class ReadLimit {
  public:
   ReadLimit(ThreadPool& pool, int64_t bytes);

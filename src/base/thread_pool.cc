@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 // costs 5 to 50 of them.
 constexpr std::chrono::microseconds kIdleSpin{200};
 
-// The caller watches longer for its workers: it has nothing else to do, and it waits only for the
+// The caller watches as long for its workers: it has nothing else to do, and it waits only for the
 // difference between two equal shares.
 constexpr std::chrono::microseconds kJoinSpin{200};
 
@@ -75,7 +75,7 @@ bool spin_until(Done done, std::chrono::microseconds patience) {
     }
     if (now - last_offer < kBetweenOffers) continue;
     std::this_thread::yield();
-    last_offer = now;
+    last_offer = Clock::now();
   }
   return false;
 }

@@ -18,7 +18,7 @@ int available_cpus();
 
 // How a loop over [0, n) may be cut. A number alone is the least.
 struct Grain {
-  int64_t least = 1;  // what is worth waking a thread for; shares may have down to half of it
+  int64_t least = 1;  // of a loop, for each thread it wakes; shares may have half of it
   int64_t unit = 1;   // borders between shares are multiples of it
 
   constexpr Grain(int64_t least_of_share, int64_t unit_of_borders = 1)

@@ -313,12 +313,11 @@ void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
     }
   });
 #if HWY_TARGET == HWY_AVX3_DL
-  const bool by_tiles =
-      p.m >= kLeastRowsByTiles && has_amx() && layout.steps % (kAmxBytes / 4) == 0;
+  const bool has_tiles = has_amx() && layout.steps % (kAmxBytes / 4) == 0;
 #endif
   for_each_part(pool, p, [&](const ProductPart& part) HWY_ATTR {
 #if HWY_TARGET == HWY_AVX3_DL
-    if (by_tiles) {
+    if (has_tiles && part.rows >= kLeastRowsByTiles) {
       return multiply_by_tiles(p, layout, {x + part.row * row_words, rows + part.row}, part);
     }
 #endif
@@ -366,8 +365,9 @@ void int8_product(ThreadPool& pool, const PackedProduct& p) {
 
 int64_t int8_product_scratch_floats(int64_t m, int64_t k) {
   constexpr int64_t kRowFloats = sizeof(Int8Row) / sizeof(float);
-  const int64_t rows_of_x = ceil_div(m, kAmxRows) * kAmxRows;
-  return m * kRowFloats + rows_of_x * kMaxWordsOfFour * ceil_div(k, 4);
+  // Tile registers read whole tiles of rows, but only one word of four inputs.
+  static_assert(kMaxWordsOfFour * kLeastRowsByTiles >= kAmxRows);
+  return m * (kRowFloats + kMaxWordsOfFour * ceil_div(k, 4));
 }
 
 }  // namespace heed::kernels

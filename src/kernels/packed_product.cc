@@ -282,7 +282,8 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
 
 template <class Columns>
 void multiply_by_floats(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
-  const int64_t units = units_of(p.w), blocks = ceil_div(p.m, kFloatBlockRows);
+  const int64_t units = units_of(p.w), block_rows = even_part(p.m, kFloatBlockRows);
+  const int64_t blocks = ceil_div(p.m, block_rows);
   const int64_t items = units * blocks;
   const int64_t shares = std::min(
       {static_cast<int64_t>(pool.threads()), items, ceil_div(p.m * p.w.n * p.w.k, kShareWork)});
@@ -293,7 +294,7 @@ void multiply_by_floats(ThreadPool& pool, const PackedProduct& p, const PackedLa
       for (int64_t i = items * share / shares, next = i; i < last; i = next) {
         const int64_t block = i / units;
         next = std::min(last, (block + 1) * units);
-        const int64_t row = block * kFloatBlockRows, row_end = std::min(row + kFloatBlockRows, p.m);
+        const int64_t row = block * block_rows, row_end = std::min(row + block_rows, p.m);
         for_each_panel(p.w, layout, i - block * units, next - block * units,
                        [&](const PanelPart& part, int64_t first) HWY_ATTR {
                          multiply_in_cache<Columns>(p, part, first, row, row_end, room);

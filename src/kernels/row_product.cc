@@ -71,7 +71,8 @@ HWY_INLINE void pack_panel(const RowProduct& p, const Block& b, int64_t col,
 // Rows [begin, end) of x times a block of W, packed panel after panel.
 void multiply_block(const RowProduct& p, const Block& b, const float* packed, int64_t begin,
                     int64_t end) {
-  for (int64_t i = begin; i < end; i += kBlockRows) {
+  const int64_t rows = even_part(end - begin, kBlockRows);
+  for (int64_t i = begin; i < end; i += rows) {
     for (int64_t col = b.first; col < b.last; col += panel_cols()) {
       const int64_t cols = std::min(panel_cols(), b.last - col);
       multiply_panel({.x = p.x + i * p.x_row + b.from,
@@ -83,7 +84,7 @@ void multiply_block(const RowProduct& p, const Block& b, const float* packed, in
                       .y_row = p.y_row,
                       .cols = cols,
                       .continues = b.from > 0},
-                     std::min(kBlockRows, end - i));
+                     std::min(rows, end - i));
     }
   }
 }
