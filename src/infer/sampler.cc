@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -46,36 +47,22 @@ void ban_repeated_ngrams(int n, std::span<const int32_t> text, std::span<float> 
   }
 }
 
-// Calls look(token), in order, for every score above bound() at that time. Few are: a vocabulary is
-// looked through in runs, nearly all of which their greatest score rules out.
+// Calls look(token), in order, for every score above bound() at that time, but for those of runs
+// whose greatest score is below `least`. Few are: a vocabulary is looked through in runs, nearly
+// all of which their greatest score rules out.
 template <class Bound, class Look>
-void for_each_above(std::span<const float> scores, const Bound& bound, const Look& look) {
+void for_each_above(std::span<const float> scores, std::span<const float> maxima, float least,
+                    const Bound& bound, const Look& look) {
   const auto look_at = [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       if (scores[i] > bound()) look(static_cast<int32_t>(i));
     }
   };
-  constexpr size_t kRun = kernels::kMaximaRun, kRunsAtOnce = 16;
-  const size_t runs = scores.size() / kRun;
-  for (size_t run = 0; run < runs; run += kRunsAtOnce) {
-    const size_t count = std::min(kRunsAtOnce, runs - run);
-    float maxima[kRunsAtOnce];
-    kernels::run_maxima(scores.data() + run * kRun, static_cast<int64_t>(count), maxima);
-    for (size_t i = 0; i < count; ++i) {
-      if (maxima[i] > bound()) look_at((run + i) * kRun, (run + i + 1) * kRun);
-    }
+  constexpr size_t kRun = kernels::kMaximaRun;
+  for (size_t run = 0; run < maxima.size(); ++run) {
+    if (maxima[run] >= least && maxima[run] > bound()) look_at(run * kRun, (run + 1) * kRun);
   }
-  look_at(runs * kRun, scores.size());
-}
-
-// The likeliest token, or none when there is no score above -infinity. NaN is never the likeliest.
-std::optional<int32_t> likeliest(std::span<const float> scores) {
-  float best = kNever;
-  std::optional<int32_t> token;
-  for_each_above(
-      scores, [&] { return best; },
-      [&](int32_t id) { best = scores[static_cast<size_t>(id)], token = id; });
-  return token;
+  look_at(maxima.size() * kRun, scores.size());
 }
 
 void throw_problems(const std::vector<std::string>& problems) {
@@ -141,6 +128,22 @@ void Sampler::apply(const TokenRules& rules, std::span<const int32_t> text,
   for (const int32_t token : rules.banned) scores[static_cast<size_t>(token)] = kNever;
 }
 
+void Sampler::find_maxima(std::span<const float> scores) {
+  maxima_.resize(scores.size() / kernels::kMaximaRun);
+  kernels::run_maxima(scores.data(), std::ssize(maxima_), maxima_.data());
+}
+
+// The likeliest token, or none when there is no score above -infinity. NaN is never the likeliest.
+std::optional<int32_t> Sampler::likeliest(std::span<const float> scores) {
+  find_maxima(scores);
+  float best = kNever;
+  std::optional<int32_t> token;
+  for_each_above(
+      scores, maxima_, kNever, [&] { return best; },
+      [&](int32_t id) { best = scores[static_cast<size_t>(id)], token = id; });
+  return token;
+}
+
 std::span<const int32_t> Sampler::best(std::span<const float> scores, int64_t count) {
   const auto better = [&](int32_t a, int32_t b) {
     const float score_a = scores[static_cast<size_t>(a)], score_b = scores[static_cast<size_t>(b)];
@@ -155,7 +158,16 @@ std::span<const int32_t> Sampler::best(std::span<const float> scores, int64_t co
     if (!is_full()) return kNever;
     return scores[static_cast<size_t>(ranked_.front())];
   };
-  for_each_above(scores, worst, [&](int32_t token) {
+  // The greatest scores of `count` runs are as many tokens, so none below them is wanted.
+  find_maxima(scores);
+  float least = kNever;
+  if (count < std::ssize(maxima_)) {
+    greatest_ = maxima_;
+    const auto last = greatest_.begin() + (count - 1);
+    std::ranges::nth_element(greatest_, last, std::greater());
+    least = *last;
+  }
+  for_each_above(scores, maxima_, least, worst, [&](int32_t token) {
     if (is_full()) {
       std::ranges::pop_heap(ranked_, better);
       ranked_.pop_back();

@@ -72,6 +72,8 @@ class Sampler {
   std::span<const int32_t> best(std::span<const float> scores, int64_t count);
 
  private:
+  void find_maxima(std::span<const float> scores);
+  std::optional<int32_t> likeliest(std::span<const float> scores);
   std::optional<int32_t> draw(std::span<const float> scores, const SamplingOptions& options,
                               const SamplingContext& context);
   std::span<const int32_t> candidates(std::span<const float> scores,
@@ -82,6 +84,8 @@ class Sampler {
   std::vector<float> scores_;     // [vocabulary]: logits after the rules
   std::vector<float> weights_;    // [vocabulary]: probabilities after temperature
   std::vector<int32_t> ranked_;   // ids
+  std::vector<float> maxima_;     // of the scores, run after run (kernels/maxima.h)
+  std::vector<float> greatest_;   // some of them in front
   std::vector<uint8_t> is_seen_;  // [vocabulary]: 0 between calls
 };
 
