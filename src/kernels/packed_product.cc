@@ -26,7 +26,7 @@ namespace heed::kernels {
 // Up to this many rows, with 16 or 32 registers, the weight becomes floats in registers, on its way
 // from memory. For more, a block of it is turned into floats once, in cache, and meets all rows
 // there (of f32, it is used where it lies).
-inline constexpr int64_t kRowsIn16Registers = 4, kRowsIn32Registers = 8;
+inline constexpr int kRowsIn16Registers = 4, kRowsIn32Registers = 8;
 // Steps along k that are turned into floats at a time, and room for them.
 inline constexpr int64_t kFloatDepth = 384;
 inline constexpr int64_t kRoomFloats = kFloatDepth * kPanelCols;
@@ -92,7 +92,7 @@ struct F16Columns {
 
 // ---- few rows: floats in registers --------------------------------------------------------------
 
-constexpr int64_t kRowsInRegisters = kRegisters == 32 ? kRowsIn32Registers : kRowsIn16Registers;
+constexpr int kRowsInRegisters = kRegisters == 32 ? kRowsIn32Registers : kRowsIn16Registers;
 
 template <class Columns, int kRows, int kVectors>
 HWY_INLINE void few_rows_of_columns(const PackedProduct& p, const PanelPart& part, int64_t first) {
@@ -165,33 +165,13 @@ HWY_INLINE void for_each_panel(const PackedWeight& w, const PackedLayout& layout
   }
 }
 
-template <class Columns>
+// Of 1 … kMost rows.
+template <class Columns, int kMost = kRowsInRegisters>
 HWY_INLINE void few_rows(const PackedProduct& p, const PanelPart& part, int64_t first) {
-  static_assert(kRowsIn16Registers == 4 && kRowsIn32Registers == 8);
-  switch (p.m) {
-    case 1:
-      return few_rows_of_panel<Columns, 1>(p, part, first);
-    case 2:
-      return few_rows_of_panel<Columns, 2>(p, part, first);
-    case 3:
-      return few_rows_of_panel<Columns, 3>(p, part, first);
-    case 4:
-      return few_rows_of_panel<Columns, 4>(p, part, first);
-    default:
-      break;
+  if constexpr (kMost > 1) {
+    if (p.m < kMost) return few_rows<Columns, kMost - 1>(p, part, first);
   }
-  if constexpr (kRowsInRegisters > 4) {
-    switch (p.m) {
-      case 5:
-        return few_rows_of_panel<Columns, 5>(p, part, first);
-      case 6:
-        return few_rows_of_panel<Columns, 6>(p, part, first);
-      case 7:
-        return few_rows_of_panel<Columns, 7>(p, part, first);
-      default:
-        return few_rows_of_panel<Columns, 8>(p, part, first);
-    }
-  }
+  few_rows_of_panel<Columns, kMost>(p, part, first);
 }
 
 template <class Columns>
