@@ -1,7 +1,9 @@
 // The speed of answering: batches of requests through the engine, next to the machine's limits.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bench/limits.h"
@@ -35,11 +37,16 @@ class Costs {
  public:
   Costs(const ModelConfig& config, const DecodeBenchOptions& options)
       : o_(options), config_(config) {
+    const std::string last_layer = "decoder." + std::to_string(config.decoder_layers - 1) + ".";
     for (const ParameterSpec& spec : declare(config)) {
       if (spec.rows <= 1 || spec.name.ends_with("t5_bias")) continue;
       const bool of_source = spec.name.find(".cross.kv.") != std::string::npos;
       if (spec.name.starts_with("encoder.") || of_source) source_weights_ += size_of(spec);
       if (spec.name.starts_with("decoder.") && !of_source) weights_ += size_of(spec);
+      if (spec.name.starts_with(last_layer + "self.out") ||
+          spec.name.starts_with(last_layer + "ffn.")) {
+        after_keys_ += size_of(spec);
+      }
     }
     output_weights_ = size_of({"output.weight", config.output_vocabulary(), config.width});
     requests_ = static_cast<double>(options.requests);
@@ -59,7 +66,9 @@ class Costs {
                   attention(rows, length_, width) * config_.encoder_layers,
               source_weights_.bytes};
     }
-    return {products(rows, weights_) + products(requests_, output_weights_) +
+    // Of the last layer, all but a prompt's last row need no more than their keys and values.
+    return {products(rows, weights_) - products(rows - requests_, after_keys_) +
+                products(requests_, output_weights_) +
                 attention(rows, length_, query_width_) * config_.decoder_layers,
             weights_.bytes + output_weights_.bytes};
   }
@@ -109,6 +118,7 @@ class Costs {
   const DecodeBenchOptions& o_;
   const ModelConfig& config_;
   Size source_weights_, weights_, output_weights_;
+  Size after_keys_;  // of weights_: what the last layer does when its keys are known
   double requests_ = 0, length_ = 0, query_width_ = 0, key_width_ = 0;
 };
 
@@ -136,18 +146,27 @@ class Batches {
 
   // Runs one, with other ids than those before it: what a prompt begins with must not be found in
   // the cache. Seconds.
-  double run(Measured& measured) {
+  double run(Measured& measured) { return run(measured, o_.new_tokens); }
+
+  // Runs prompts alone, some after each other: the one of a batch of many tokens comes once a turn,
+  // and finds in the caches what the limits have left there.
+  void run_prompts(Measured& measured) {
+    constexpr int kTimes = 3, kLeastTokens = 2;  // with one nobody knows when the prompt was done
+    for (int i = 0; i < kTimes; ++i) run(measured, kLeastTokens);
+  }
+
+ private:
+  double run(Measured& measured, int64_t new_tokens) {
     Random random({.seed = o_.seed, .step = ++batches_});
     std::vector<Request> requests(static_cast<size_t>(o_.requests));
     SearchOptions search;
     search.beam = o_.beam;
-    search.min_new_tokens = search.max_new_tokens = o_.new_tokens;
+    search.min_new_tokens = search.max_new_tokens = new_tokens;
     for (Request& request : requests) {
       request.ids = bench::random_ids(random, o_.length, config_.vocabulary);
       request.search = search;
     }
-    measured.is_streamed =
-        config_.family == Family::decoder_only && o_.beam == 1 && o_.new_tokens > 1;
+    measured.is_streamed = config_.family == Family::decoder_only && o_.beam == 1 && new_tokens > 1;
     std::vector<Times> times(requests.size());
     const Clock::time_point start = Clock::now();
     if (measured.is_streamed) {
@@ -166,7 +185,6 @@ class Batches {
     return add(start, times, measured);
   }
 
- private:
   static double add(Clock::time_point start, const std::vector<Times>& times, Measured& measured) {
     const auto seconds = [](Clock::time_point from, Clock::time_point to) {
       return std::chrono::duration<double>(to - from).count();
@@ -262,12 +280,16 @@ Measured measure(const ModelConfig& config, const DecodeBenchOptions& options, c
           result.peak_rss_bytes = peak_rss_bytes();  // before the limits' own numbers come
           gemm.emplace(pool), reading.emplace(pool, costs.step_bytes());
         }
+        Measured alone;
+        if (measured.is_streamed) batches.run_prompts(alone);
         const std::vector<double> gflops = gemm->sample(seconds);
         const std::vector<double> gbs = reading->sample(seconds);
         measured.rest_gemm.add(since(turn_begin, measured.rests), gflops);
         measured.rest_reading.add(since(turn_begin, measured.rests), gbs);
-        measured.prompt_gemm.add(since(turn_begin, measured.prompts), gflops);
         turn_begin = measured.rests.size();
+        if (!measured.is_streamed) return;
+        measured.prompt_gemm.add(alone.prompts, gflops);
+        std::ranges::copy(alone.prompts, std::back_inserter(measured.prompts));
       });
   return measured;
 }

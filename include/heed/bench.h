@@ -135,7 +135,8 @@ struct DecodeBench : PresetBench {  // tokens: new ones that the speeds count, o
   double batch_ms = 0;     // the best: until the last answer is there
   Percentiles latency_ms;  // of single requests, over all batches but the first
   // Generation alone, without a beam: the prompts' part, which is over when all first tokens are
-  // there. All other speeds are then of what follows. 0 otherwise: speeds are of everything.
+  // there, of batches and of prompts alone, whose share it is. All other speeds are then of what
+  // follows. 0 otherwise: speeds are of everything.
   double prompt_ms = 0, prompt_tokens_per_second = 0;
   double prompt_gflops = 0, prompt_fraction_of_limit = 0;
   Percentiles token_ms;  // from one token of a text to the next

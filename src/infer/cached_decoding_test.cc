@@ -93,6 +93,15 @@ class Decoder {
     step.clear();
     return rows;
   }
+  // The same of some rows, whose others go no further than they have to.
+  Rows run_wanted(const std::vector<int32_t>& wanted) {
+    const Arena::Mark mark = arena_.mark();
+    Ctx ctx{pool_, arena_};
+    Rows rows = logits(ctx, transformer().decode(ctx, step.batch(), step.view(), wanted));
+    arena_.rewind(mark);
+    step.clear();
+    return rows;
+  }
   // The next tokens of one sequence.
   Rows run(KvCache::Sequence s, std::span<const int32_t> tokens) {
     EXPECT_TRUE(step.add(s, tokens));
@@ -200,6 +209,46 @@ TEST_P(CachedDecodingTest, AnyChunksEqualRecomputationBitForBit) {
     }
     EXPECT_EQ(decoder.cache.used_blocks(), 0);
   });
+}
+
+// Rows that nobody wants leave their keys and values, and change nothing for the others: wherever
+// norms are, and whether sub-layers run one after the other or side by side.
+TEST(WantedRows, HaveTheBitsOfAllRowsAndLeaveAllKeys) {
+  const Tokens text = random_tokens(40, 3), source = random_tokens(9, 4);
+  std::vector<ModelConfig> configs;
+  for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
+    for (const NormPlace place : {NormPlace::pre, NormPlace::post, NormPlace::both}) {
+      configs.push_back(tiny(family));
+      configs.back().norm_place = place;
+    }
+  }
+  configs.push_back(tiny(Family::decoder_only));
+  configs.back().residual = Residual::parallel, configs.back().norm_place = NormPlace::pre;
+  for (const ModelConfig& config : configs) {
+    SCOPED_TRACE(std::string(name_of(config.family)) + ", norms " +
+                 std::string(name_of(config.norm_place)));
+    for (const auto& packed : {std::optional<WeightType>(), std::optional(WeightType::f32)}) {
+      Decoder decoder(config, 1, packed);
+      const Rows expected = decoder.recompute(text, source);
+      const auto s = decoder.open(source);
+      const auto expect_wanted = [&](size_t at, size_t rows, const std::vector<int32_t>& wanted) {
+        ASSERT_TRUE(decoder.step.add(s, std::span(text).subspan(at, rows)));
+        const Rows found = decoder.run_wanted(wanted);
+        ASSERT_EQ(found.size(), wanted.size());
+        for (size_t i = 0; i < wanted.size(); ++i) {
+          EXPECT_TRUE(same_bits(found[i], expected[at + static_cast<size_t>(wanted[i])]))
+              << "row " << wanted[i] << " from " << at;
+        }
+      };
+      expect_wanted(0, 17, {});
+      expect_wanted(17, 12, {11});
+      expect_wanted(29, 6, {4, 0, 5});
+      expect_wanted(35, 2, {0, 1});
+      expect_wanted(37, 1, {0});
+      expect_wanted(38, 1, {});
+      expect_wanted(39, 1, {0});
+    }
+  }
 }
 
 // Sequences of different lengths, some generating and some still at their prompts.

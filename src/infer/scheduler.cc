@@ -283,9 +283,9 @@ void Scheduler::run_decoder() {
   ++statistics_.ticks, statistics_.rows += batch_.rows();
   for (Task* task : stepping_) task->search->prepare();
   const auto run = [&](Ctx& ctx) {
-    const Var hidden = transformer.decode(ctx, batch_.batch(), view);
+    const Var hidden = transformer.decode(ctx, batch_.batch(), view, wanted_rows_);
     if (wanted_rows_.empty()) return;
-    const Var logits = transformer.logits(ctx, take_rows(ctx, hidden, wanted_rows_));
+    const Var logits = transformer.logits(ctx, hidden);
     ctx.parallel(logits.rows(), choice_grain(logits.cols()), [&](int64_t begin, int64_t end) {
       std::unique_ptr<Chooser> chooser;
       {

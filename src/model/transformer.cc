@@ -233,7 +233,17 @@ Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x,
   }
   Var heads = attention(ctx, inputs, o);
   if (pass.global_tokens) heads = global_attention(ctx, pass, layer, x, heads);
-  return sublayer_output(ctx, heads, layer.self.out, skip);
+  if (!leaves_rows_out(pass, index)) return sublayer_output(ctx, heads, layer.self.out, skip);
+  const Var wanted_skip = take_rows(ctx, *skip, *pass.wanted);
+  return sublayer_output(ctx, take_rows(ctx, heads, *pass.wanted), layer.self.out, &wanted_skip);
+}
+
+// In the last layer, rows that nobody wants end when their keys and values are known; where
+// attention is not alone between x and what comes next, they go on to the end.
+bool Transformer::leaves_rows_out(const Pass& pass, size_t layer) const {
+  const bool some = pass.wanted && std::ssize(*pass.wanted) < pass.batch.rows();
+  return some && layer + 1 == pass.stack.layers.size() && !has_encoder_ &&
+         c_.residual == Residual::sequential && c_.norm_place != NormPlace::both;
 }
 
 // Longformer (Beltagy et al. 2020): global tokens see everything, with projections of their own.
@@ -445,10 +455,14 @@ Var Transformer::run(Ctx& ctx, const Pass& pass) const {
       x = y;
       continue;
     }
+    x.value.rows = y.rows();
     ctx.parallel(y.rows(), row_grain(y.cols()), [&](int64_t begin, int64_t end) {
       std::copy_n(y.value.row(begin), (end - begin) * y.cols(), x.value.row(begin));
     });
     ctx.arena.rewind(mark);
+  }
+  if (pass.wanted && !leaves_rows_out(pass, pass.stack.layers.size() - 1)) {
+    x = take_rows(ctx, x, *pass.wanted);
   }
   return c_.final_norm ? norm(ctx, x, pass.stack.final_norm) : x;
 }
@@ -478,6 +492,13 @@ Var Transformer::decode(Ctx& ctx, const Batch& batch, const KvView& cache) const
   HEED_CHECK(has_decoder_, "decode: an encoder_only model");
   check_cache(batch, cache, kv_layout_);
   return run(ctx, {.stack = decoder_, .batch = batch, .cache = &cache});
+}
+
+Var Transformer::decode(Ctx& ctx, const Batch& batch, const KvView& cache,
+                        std::span<const int32_t> wanted) const {
+  HEED_CHECK(has_decoder_, "decode: an encoder_only model");
+  check_cache(batch, cache, kv_layout_);
+  return run(ctx, {.stack = decoder_, .batch = batch, .cache = &cache, .wanted = &wanted});
 }
 
 void Transformer::cross_keys(Ctx& ctx, Var memory, const Batch& source, const KvView& cache) const {

@@ -72,6 +72,10 @@ class Transformer {
   // sequence, their positions going on from those in its tables, which already count them. Keys and
   // values of the rows are put into the cache; the result has the bits of a decode() of everything.
   Var decode(Ctx& ctx, const Batch& batch, const KvView& cache) const;
+  // Only the hidden states of some rows, for whoever needs no others: of a prompt, the last one's
+  // logits. The others end with their keys and values in the last layer.  → [wanted, width]
+  Var decode(Ctx& ctx, const Batch& batch, const KvView& cache,
+             std::span<const int32_t> wanted) const;
   // Before it, once for each source of an encoder_decoder model: the keys and values that
   // cross-attention reads. The tables are those of the source's sequences; beams share them.
   void cross_keys(Ctx& ctx, Var memory, const Batch& source, const KvView& cache) const;
@@ -122,6 +126,7 @@ class Transformer {
     const Batch* source = nullptr;
     const KvView* cache = nullptr;
     AttentionMaps* maps = nullptr;
+    const std::span<const int32_t>* wanted = nullptr;  // rows of the result; null: all of them
   };
   struct LayerAgain;  // a record of the tape
 
@@ -129,6 +134,7 @@ class Transformer {
   Norm norm_layer(const std::string& name) const;
   Stack make_stack(const std::string& name, const std::string& embedding, int layers, int heads,
                    bool causal);
+  bool leaves_rows_out(const Pass& pass, size_t layer) const;
   AttentionOptions attention_options(const Stack& stack) const;
   AttentionOptions self_options(const Stack& stack, size_t layer) const;
 
