@@ -36,30 +36,60 @@ function(heed_compile_options target)
   endif()
 endfunction()
 
-# heed_library(base SOURCES error.cc … DEPENDS Threads::Threads …): target heed_base.
+# heed_sources(VARIABLE test|library [FOLDERS folder…] [EXCLUDE regex…]): the .cc files below this folder (or those
+# folders of it) that belong to a test or to the library. Tests are *_test.cc and their support *_testing.cc;
+# everything else is the library's. A new file needs no line in any list.
+function(heed_sources variable kind)
+  cmake_parse_arguments(ARG "" "" "FOLDERS;EXCLUDE" ${ARGN})
+  if(NOT ARG_FOLDERS)
+    set(ARG_FOLDERS .)
+  endif()
+  set(files)
+  foreach(folder ${ARG_FOLDERS})
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${folder}/*.cc)
+    list(APPEND files ${found})
+  endforeach()
+  if(kind STREQUAL "test")
+    list(FILTER files INCLUDE REGEX "_(test|testing)\\.cc$")
+  else()
+    list(FILTER files EXCLUDE REGEX "_(test|testing|bench)\\.cc$")
+  endif()
+  foreach(pattern ${ARG_EXCLUDE})
+    list(FILTER files EXCLUDE REGEX ${pattern})
+  endforeach()
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()
+
+# heed_library(base DEPENDS Threads::Threads …): target heed_base, from all sources below this folder but those that
+# match EXCLUDE, and from SOURCES that are generated.
 function(heed_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;EXCLUDE;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   set(target heed_${name})
   set(view ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${view})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${name} SYMBOLIC)
-  add_library(${target} STATIC ${ARG_SOURCES})
+  heed_sources(sources library EXCLUDE ${ARG_EXCLUDE})
+  add_library(${target} STATIC ${sources} ${ARG_SOURCES})
   target_include_directories(${target} PUBLIC ${view} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
-  # Also part of shared libraries: Python's module, and those of others that use libheed.a. Hidden, a
-  # name is still a direct call, and is nobody else's.
+  # Static libraries become part of shared ones (the Python module, users' own libraries): position-independent, and
+  # with hidden symbols so that calls stay direct and names cannot collide.
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
   heed_compile_options(${target})
 endfunction()
 
-# heed_test(base arena_test.cc …): one test binary a folder, its cases found by ctest.
+# heed_test(base DEPENDS heed_base …): one test binary, its cases found by ctest. Its sources are the *_test.cc and
+# *_testing.cc below this folder, or below FOLDERS, but for those that match EXCLUDE; or SOURCES alone.
 # LABEL slow keeps a suite out of the default run.
 function(heed_test name)
   if(NOT HEED_DEVELOPER_MODE)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL" "SOURCES;FOLDERS;EXCLUDE;DEPENDS" ${ARGN})
   set(target ${name}_test)
+  if(NOT ARG_SOURCES)
+    heed_sources(ARG_SOURCES test FOLDERS ${ARG_FOLDERS} EXCLUDE ${ARG_EXCLUDE})
+  endif()
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
   # Tests run from the top of the tree, so their objects are the same wherever that is. ../shared

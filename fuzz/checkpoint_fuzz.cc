@@ -7,7 +7,7 @@
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 #include "fuzz_model.h"
-#include "train/checkpoint.h"
+#include "train/run/checkpoint.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace heed;

@@ -9,8 +9,8 @@
 
 #include "fuzz_tensors.h"
 #include "heed/error.h"
-#include "model/hf_tensor_map.h"
-#include "model/hugging_face.h"
+#include "model/hugging_face/hf_tensor_map.h"
+#include "model/hugging_face/hugging_face.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "data/example.h"
-#include "data/record_reader.h"
+#include "data/records/example.h"
+#include "data/records/record_reader.h"
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heed/error.h"
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 namespace heed::fuzz {
 

@@ -7,7 +7,7 @@
 
 #include "fuzz_folder.h"
 #include "heed/error.h"
-#include "infer/generation_settings.h"
+#include "infer/search/generation_settings.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using Json = nlohmann::json;

@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "serve/http_error.h"
-#include "serve/http_server.h"
+#include "serve/http/http_error.h"
+#include "serve/http/http_server.h"
 
 namespace {
 

@@ -9,17 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "data/batches/token_store.h"
 #include "data/options.h"
-#include "data/token_store.h"
 #include "fuzz_model.h"
 #include "fuzz_spiece.h"
 #include "heed/error.h"
-#include "model/hugging_face.h"
+#include "model/files/safetensors.h"
+#include "model/files/torch_testing.h"
+#include "model/hugging_face/hugging_face.h"
 #include "model/network.h"
 #include "model/quantize.h"
-#include "model/safetensors.h"
-#include "model/torch_testing.h"
-#include "train/checkpoint.h"
+#include "train/run/checkpoint.h"
 
 namespace heed {
 namespace {

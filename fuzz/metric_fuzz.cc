@@ -10,7 +10,7 @@
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 #include "heed/metrics.h"
-#include "text/sentence_splitter.h"
+#include "text/unicode/sentence_splitter.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 #include "heed/sweep.h"
-#include "train/recipe.h"
+#include "train/recipe/recipe.h"
 
 namespace {
 

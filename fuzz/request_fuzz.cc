@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "serve/fields.h"
-#include "serve/http_error.h"
+#include "serve/http/http_error.h"
+#include "serve/routes/fields.h"
 
 namespace heed::serve {
 namespace {

@@ -11,7 +11,7 @@
 #include "fuzz_folder.h"
 #include "fuzz_model.h"
 #include "model/network.h"
-#include "serve/http_error.h"
+#include "serve/http/http_error.h"
 #include "serve/service.h"
 
 namespace {

@@ -10,9 +10,9 @@
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 #include "serve/runs.h"
-#include "train/checkpoint.h"
-#include "train/event_file.h"
-#include "train/training_log.h"
+#include "train/report/event_file.h"
+#include "train/report/training_log.h"
+#include "train/run/checkpoint.h"
 
 namespace {
 

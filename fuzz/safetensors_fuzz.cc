@@ -7,7 +7,7 @@
 
 #include "fuzz_tensors.h"
 #include "heed/error.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

@@ -9,7 +9,7 @@
 
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 namespace {
 

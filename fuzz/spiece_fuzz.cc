@@ -6,7 +6,7 @@
 #include <string>
 
 #include "heed/error.h"
-#include "text/spiece_model.h"
+#include "text/tokenizers/spiece_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);

@@ -8,9 +8,9 @@
 
 #include "fuzz_spiece.h"
 #include "heed/tokenizer.h"
-#include "text/byte_tokenizer.h"
-#include "text/char_tokenizer.h"
-#include "text/spiece_tokenizer.h"
+#include "text/tokenizers/byte_tokenizer.h"
+#include "text/tokenizers/char_tokenizer.h"
+#include "text/tokenizers/spiece_tokenizer.h"
 
 namespace {
 

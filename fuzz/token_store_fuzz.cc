@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "data/hash.h"
-#include "data/token_store.h"
+#include "data/batches/hash.h"
+#include "data/batches/token_store.h"
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 

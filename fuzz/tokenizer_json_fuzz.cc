@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "heed/error.h"
-#include "text/json_tokenizer.h"
+#include "text/tokenizer_json/json_tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "text/byte_alphabet.h"
-#include "text/json_tokenizer.h"
-#include "text/split_patterns.h"
+#include "text/tokenizer_json/json_tokenizer.h"
+#include "text/tokenizer_json/split_patterns.h"
+#include "text/unicode/byte_alphabet.h"
 
 namespace {
 

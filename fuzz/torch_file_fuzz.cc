@@ -7,8 +7,8 @@
 
 #include "fuzz_tensors.h"
 #include "heed/error.h"
-#include "model/torch_file.h"
-#include "model/torch_testing.h"
+#include "model/files/torch_file.h"
+#include "model/files/torch_testing.h"
 
 namespace {
 

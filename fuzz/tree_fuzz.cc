@@ -8,7 +8,7 @@
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 #include "heed/metrics.h"
-#include "text/tree.h"
+#include "text/trees/tree.h"
 
 namespace {
 

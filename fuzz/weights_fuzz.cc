@@ -11,8 +11,8 @@
 
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
+#include "model/files/safetensors.h"
 #include "model/network.h"
-#include "model/safetensors.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/allocation_count.h"
+#include "base/allocation_count_testing.h"
 #include "heed/error.h"
 
 namespace heed {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
-#include "text/tree.h"
+#include "text/trees/tree.h"
 
 namespace heed {
 

@@ -4,7 +4,7 @@
 
 #include "heed/error.h"
 #include "heed/suggest.h"
-#include "model/json_values.h"
+#include "model/hugging_face/json_values.h"
 
 namespace heed {
 namespace {

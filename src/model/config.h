@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
-#include "kernels/activation.h"
+#include "kernels/rows/activation.h"
 #include "ops/ops.h"
 
 namespace heed {

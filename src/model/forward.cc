@@ -7,10 +7,10 @@
 
 #include "heed/error.h"
 #include "heed/models.h"
-#include "model/json_values.h"
+#include "model/files/safetensors.h"
+#include "model/hugging_face/json_values.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
-#include "model/safetensors.h"
 
 namespace heed {
 namespace {

@@ -7,7 +7,7 @@
 // which global ones still need. In an encoder-decoder model the source's keys are groups too, which
 // all beams of a sentence share.
 //
-// infer/kv_cache.h owns blocks and tables; the Transformer only borrows a KvView.
+// infer/cache/kv_cache.h owns blocks and tables; the Transformer only borrows a KvView.
 #pragma once
 
 #include <cstdint>

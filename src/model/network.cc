@@ -4,7 +4,7 @@
 
 #include "base/atomic_file.h"
 #include "heed/error.h"
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 namespace heed {
 namespace {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "model/hugging_face.h"
+#include "model/hugging_face/hugging_face.h"
 #include "model/transformer.h"
 
 namespace heed {

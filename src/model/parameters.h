@@ -46,7 +46,7 @@ std::vector<ParameterSpec> declare(const ModelConfig& config);
 using kernels::PackedWeight;
 using kernels::WeightType;
 
-// Whether a weight may be packed (kernels/packed_weight.h): the matrices of linear layers and the
+// Whether a weight may be packed (kernels/matmul/packed_weight.h): the matrices of linear layers and the
 // tables of tokens, which are almost all of a model.
 bool can_be_packed(const ParameterSpec& spec);
 

@@ -3,7 +3,7 @@
 //   Quantized small = quantize(network, {WeightType::int8, NameFilter("output"), pool});
 //   small.network.save("models/small");
 //
-// Which weights, and by what rules: kernels/packed_weight.h; the files: docs/quantization.md.
+// Which weights, and by what rules: kernels/matmul/packed_weight.h; the files: docs/quantization.md.
 #pragma once
 
 #include <optional>

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_testing.h"
+#include "model/files/safetensors.h"
 #include "model/packed_batch.h"
-#include "model/safetensors.h"
 
 namespace heed {
 namespace {

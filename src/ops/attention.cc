@@ -1,9 +1,9 @@
-#include "kernels/attention.h"
+#include "kernels/attention/attention.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/elementwise.h"
+#include "kernels/rows/elementwise.h"
 #include "ops/ops.h"
 #include "ops/weight_gradient.h"
 
@@ -79,7 +79,7 @@ void Record::backward_t5(Ctx& ctx, const float* d_bias, const GradientTarget& d_
   }
 }
 
-// Recomputes the probabilities tile by tile (kernels/attention.cc):
+// Recomputes the probabilities tile by tile (kernels/attention/attention.cc):
 //   dV = Pᵀ dO,  dS = P ∘ (dO Vᵀ - Σ dO ∘ O),  dQ = scale · dS K,  dK = scale · dSᵀ Q.
 void Record::backward(Ctx& ctx) {
   const Mat dy = ctx.tape->arrived(ctx, *out_gradient);

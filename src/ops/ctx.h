@@ -6,8 +6,8 @@
 #include "base/arena.h"
 #include "base/philox.h"
 #include "base/thread_pool.h"
-#include "kernels/dropout.h"
-#include "kernels/gemm.h"
+#include "kernels/matmul/gemm.h"
+#include "kernels/rows/dropout.h"
 #include "ops/mat.h"
 #include "ops/tape.h"
 
@@ -90,7 +90,7 @@ class Scratch {
 inline void check_dropout(float p) { HEED_CHECK(p >= 0 && p < 1, "dropout is not in [0, 1)"); }
 
 // Elements a thread takes at least, for element-wise work: below this, waking one costs more.
-// Dropout cuts its random numbers at groups (kernels/dropout.h), which are whole vectors, too.
+// Dropout cuts its random numbers at groups (kernels/rows/dropout.h), which are whole vectors, too.
 inline constexpr Grain kElementGrain{16384, kernels::kDropoutGroup};
 // The same in rows of a given width.
 inline int64_t row_grain(int64_t cols) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/dropout.h"
-#include "kernels/embedding.h"
+#include "kernels/rows/dropout.h"
+#include "kernels/rows/embedding.h"
 #include "ops/ops.h"
 #include "ops/weight_gradient.h"
 

@@ -1,5 +1,5 @@
-#include "kernels/dropout.h"
-#include "kernels/elementwise.h"
+#include "kernels/rows/dropout.h"
+#include "kernels/rows/elementwise.h"
 #include "ops/ops.h"
 #include "ops/weight_gradient.h"
 #include "ops/weight_product.h"

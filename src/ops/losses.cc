@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/elementwise.h"
-#include "kernels/softmax.h"
+#include "kernels/rows/elementwise.h"
+#include "kernels/rows/softmax.h"
 #include "ops/ops.h"
 #include "ops/row_sums.h"
 

@@ -1,6 +1,6 @@
-#include "kernels/norm.h"
+#include "kernels/rows/norm.h"
 
-#include "kernels/elementwise.h"
+#include "kernels/rows/elementwise.h"
 #include "ops/ops.h"
 #include "ops/weight_gradient.h"
 

@@ -17,9 +17,9 @@
 #include <span>
 
 #include "base/ignore_label.h"
-#include "kernels/activation.h"
-#include "kernels/kv_blocks.h"
-#include "kernels/rope.h"
+#include "kernels/attention/kv_blocks.h"
+#include "kernels/attention/rope.h"
+#include "kernels/rows/activation.h"
 #include "ops/batch.h"
 #include "ops/ctx.h"
 #include "ops/positions.h"

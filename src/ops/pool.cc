@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/elementwise.h"
+#include "kernels/rows/elementwise.h"
 #include "ops/ops.h"
 
 namespace heed {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kernels/dropout.h"
-#include "kernels/elementwise.h"
+#include "kernels/rows/dropout.h"
+#include "kernels/rows/elementwise.h"
 #include "ops/ops.h"
 
 namespace heed {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "base/allocation_count.h"
-#include "ops/torch_transformer.h"
+#include "base/allocation_count_testing.h"
+#include "ops/table/torch_transformer_testing.h"
 
 namespace heed {
 namespace {

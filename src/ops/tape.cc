@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/elementwise.h"
+#include "kernels/rows/elementwise.h"
 #include "ops/ctx.h"
 
 namespace heed {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/elementwise.h"
-#include "kernels/embedding.h"
+#include "kernels/rows/elementwise.h"
+#include "kernels/rows/embedding.h"
 #include "ops/ops.h"
 
 namespace heed {

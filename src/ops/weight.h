@@ -1,9 +1,9 @@
 // Weights as the ops see them: numbers to read and, in training, a place for the gradient.
-// In inference a matrix may be held in fewer bytes instead (kernels/packed_weight.h).
+// In inference a matrix may be held in fewer bytes instead (kernels/matmul/packed_weight.h).
 #pragma once
 
-#include "kernels/packed_weight.h"
-#include "kernels/row_product.h"
+#include "kernels/matmul/packed_weight.h"
+#include "kernels/matmul/row_product.h"
 #include "ops/mat.h"
 
 namespace heed {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "kernels/packed_product.h"
-#include "kernels/row_product.h"
+#include "kernels/matmul/packed_product.h"
+#include "kernels/matmul/row_product.h"
 #include "ops/ctx.h"
 #include "ops/weight.h"
 

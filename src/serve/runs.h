@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/fields.h"
+#include "serve/routes/fields.h"
 
 namespace heed::serve {
 

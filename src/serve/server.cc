@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "heed/error.h"
-#include "serve/http_server.h"
+#include "serve/http/http_server.h"
 #include "serve/service.h"
 
 namespace heed {

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "heed/serve.h"
-#include "serve/fields.h"
-#include "serve/gate.h"
-#include "serve/http_error.h"
-#include "serve/http_server.h"
+#include "serve/http/gate.h"
+#include "serve/http/http_error.h"
+#include "serve/http/http_server.h"
 #include "serve/metrics.h"
 #include "serve/model_registry.h"
+#include "serve/routes/fields.h"
 
 namespace heed::serve {
 

@@ -6,10 +6,10 @@
 
 #include "heed/engine.h"
 #include "model/network.h"
-#include "train/optimizer.h"
-#include "train/schedule.h"
-#include "train/step.h"
-#include "train/task_testing.h"
+#include "train/optimizer/optimizer.h"
+#include "train/optimizer/schedule.h"
+#include "train/run/step.h"
+#include "train/run/task_testing.h"
 
 namespace heed {
 namespace {

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "axes.h"
-#include "base/sanitized.h"
-#include "kernels/optimizer.h"
+#include "base/sanitized_testing.h"
+#include "kernels/rows/optimizer.h"
 #include "reference_model.h"
 #include "sample.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "model/network.h"
-#include "ops/op_reference.h"
+#include "ops/table/op_reference.h"
 #include "sample.h"
 
 namespace heed::matrix {

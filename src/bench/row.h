@@ -1,0 +1,82 @@
+// What the rows of `heed bench ops` are made of, before they are measured.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "heed/bench.h"
+#include "ops/table/op_table.h"
+
+namespace heed::bench {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class GemmLimit;
+
+// What a row is measured with.
+struct Bench {
+  ThreadPool& pool;
+  double seconds = 0;  // how long to repeat it
+  uint64_t seed = 0;   // of the numbers it works on
+  // For rows that are measured in turns with it; the first of them makes it.
+  std::shared_ptr<GemmLimit> gemm{};
+};
+
+// The best of repeated calls of run(), which returns the seconds that count. Two at least: the
+// first one also touches its memory for the first time.
+template <class Run>
+double best_seconds(double seconds, const Run& run) {
+  const Clock::time_point start = Clock::now();
+  double best = std::numeric_limits<double>::infinity();
+  for (int runs = 0; runs < 2 || seconds_since(start) < seconds; ++runs) {
+    best = std::min(best, run());
+  }
+  return best;
+}
+
+struct Time {
+  double seconds = 0;         // best of one call
+  double onednn_seconds = 0;  // the same product by oneDNN alone; 0: no such comparison
+  // Of a limit that was measured in turns with it; 0: next to the best of the whole run.
+  double fraction_of_limit = 0;
+};
+
+// How a row that is bound by memory moves its bytes; each way has its own limit.
+enum class Traffic {
+  copy,    // reads here, writes there
+  update,  // writes only where it reads
+  read     // hardly writes
+};
+
+struct Row {
+  std::string name, shape;
+  Cost cost;
+  Limit limit = Limit::memory;
+  Traffic traffic = Traffic::copy;
+  std::function<Time(Bench&)> measure;
+};
+
+// gemm_rows.cc: the GEMM seam and the forward's row product on the shapes of training, next to
+// oneDNN with threads of its own; the row product on few rows, next to reading the weight.
+void add_gemm_rows(std::vector<Row>& rows);
+void add_row_product_rows(std::vector<Row>& rows);
+// op_rows.cc: the op table's speed cases.
+void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
+// attention_rows.cc: attention over long sequences, over rows and over a cache's blocks.
+void add_attention_rows(std::vector<Row>& rows);
+// kernel_rows.cc: what is no op by itself, or only an op's epilogue.
+void add_kernel_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
+// packed_rows.cc: rows times weights of each type.
+void add_packed_rows(std::vector<Row>& rows);
+
+}  // namespace heed::bench

@@ -1,0 +1,162 @@
+// heed bench translate and heed bench generate: how fast a model answers.
+#include <memory>
+
+#include "cli/table.h"
+#include "cli/verbs/bench/bench_preset.h"
+#include "cli/verbs/bench/bench_topics.h"
+
+namespace heed::cli {
+namespace {
+
+constexpr const char* kTranslateHelp =
+    "Random weights of a preset and random sources, all of them asked at once, as heed translate\n"
+    "does; every translation has exactly --new-tokens tokens. A batch is over with its last\n"
+    "translation, and a sentence's latency counts from the asking.\n"
+    "\n"
+    "GFLOP/s counts the matrix products alone. GB/s are the bytes that had to be read: all "
+    "weights\n"
+    "once a step, and each text's keys and values; their limit is reading as many bytes as a\n"
+    "step's weights have, over and over, from memory or from a cache that holds them. Both limits\n"
+    "are measured in turns with the batches; a share of a limit is the median over the turns.\n"
+    "\n"
+    "Examples:\n"
+    "  heed bench translate --sentences 1\n"
+    "  heed bench translate --preset transformer-tiny --beam 4 --json";
+
+constexpr const char* kGenerateHelp =
+    "Random weights of a preset and random prompts of --length tokens, all of them asked at once;\n"
+    "every text goes on for exactly --new-tokens. Without a beam the prompts' time, until the "
+    "first\n"
+    "token, is told apart from the rest, and all other speeds are those of the rest.\n"
+    "\n"
+    "GFLOP/s counts the matrix products alone. GB/s are the bytes that had to be read: all "
+    "weights\n"
+    "once a step, and each text's keys and values; their limit is reading as many bytes as a\n"
+    "step's weights have, over and over, from memory or from a cache that holds them. Both limits\n"
+    "are measured in turns with the batches; a share of a limit is the median over the turns.\n"
+    "\n"
+    "Examples:\n"
+    "  heed bench generate\n"
+    "  heed bench generate --preset gpt2 --sequences 8 --length 128 --new-tokens 64 --json";
+
+struct DecodeFlags : CommonFlags {
+  DecodeBenchOptions options;
+  int requests = 1, length = 0, new_tokens = 0, vocabulary = 0;
+};
+
+// "12.1 (50 %), 12.9 (90 %), 15.0 (99 %)"
+std::string to_text(const Percentiles& p) {
+  return fixed(p.p50, 1) + " (50 %), " + fixed(p.p90, 1) + " (90 %), " + fixed(p.p99, 1) +
+         " (99 %)";
+}
+
+std::string to_text(const DecodeBench& b, const std::string& requests) {
+  std::string text = run_text(b, "new tokens a batch");
+  if (b.prompt_ms > 0) {
+    text += "prompts " + fixed(b.prompt_tokens_per_second, 0) + " tokens/s, " +
+            fixed(b.prompt_ms, 1) + " ms; " +
+            limit_text(b.prompt_gflops, b.prompt_fraction_of_limit, b.gemm_limit_gflops) + "\n";
+  }
+  text += fixed(b.tokens_per_second, 1) + " tokens/s, " + fixed(b.requests_per_second, 2) + " " +
+          requests + "/s, " + fixed(b.batch_ms, 1) + " ms a batch\n";
+  text += "latency in ms: " + to_text(b.latency_ms) + "\n";
+  if (b.token_ms.p50 > 0) text += "from token to token in ms: " + to_text(b.token_ms) + "\n";
+  return text + limit_text(b.gflops, b.fraction_of_limit, b.gemm_limit_gflops) + "\n" +
+         fixed(b.gbs, 1) + " GB/s, " + fixed(100 * b.fraction_of_bandwidth, 0) +
+         " % of reading as many bytes in this run (" + fixed(b.bandwidth_limit_gbs, 1) +
+         ")\nmemory " + megabytes(b.peak_rss_bytes) + " at most\n";
+}
+
+std::string to_json(const DecodeBench& b, const std::string& requests) {
+  nlohmann::ordered_json own = {{"batch_ms", b.batch_ms},
+                                {requests + "_per_second", b.requests_per_second},
+                                {"latency_ms_p50", b.latency_ms.p50},
+                                {"latency_ms_p90", b.latency_ms.p90},
+                                {"latency_ms_p99", b.latency_ms.p99}};
+  if (b.prompt_ms > 0) {
+    own.update({{"token_ms_p50", b.token_ms.p50},
+                {"token_ms_p90", b.token_ms.p90},
+                {"token_ms_p99", b.token_ms.p99},
+                {"prompt_ms", b.prompt_ms},
+                {"prompt_tokens_per_second", b.prompt_tokens_per_second},
+                {"prompt_gflops", b.prompt_gflops},
+                {"prompt_fraction_of_limit", b.prompt_fraction_of_limit}});
+  }
+  own.update({{"gbs", b.gbs},
+              {"bandwidth_limit_gbs", b.bandwidth_limit_gbs},
+              {"fraction_of_bandwidth", b.fraction_of_bandwidth}});
+  return preset_json(b, own).dump(2) + "\n";
+}
+
+// What tells the two topics apart.
+struct Topic {
+  const char *name, *summary, *help;
+  const char *requests, *what_requests, *what_length;  // "sentences", and what flags are for
+  DecodeBench (*measure)(const DecodeBenchOptions& options);
+};
+
+void run_topic(DecodeFlags& flags, const Topic& topic, Output& out) {
+  flags.options.requests = flags.requests;
+  flags.options.length = flags.length;
+  flags.options.new_tokens = flags.new_tokens;
+  flags.options.vocabulary = flags.vocabulary;
+  flags.options.threads = flags.threads;
+  flags.options.seed = flags.seed;
+  const DecodeBench bench = topic.measure(flags.options);
+  out.write(flags.json ? to_json(bench, topic.requests) : to_text(bench, topic.requests));
+}
+
+// `defaults` are those of the flags.
+void add_topic(Program& program, CLI::App& bench, const Topic& topic, DecodeFlags defaults) {
+  CLI::App& command = program.add_command(bench, topic.name, topic.summary);
+  const auto flags = std::make_shared<DecodeFlags>(std::move(defaults));
+  add_preset_flags(command, flags->options.preset, flags->options.seconds);
+  add_type_flag(command, flags->options.type);
+  const Range<int> some{.min = 1, .max = kMostOfABench};
+  constexpr int kWidestBeam = 1024;
+  add_number(command, "--" + std::string(topic.requests), flags->requests, some,
+             topic.what_requests);
+  add_number(command, "--length", flags->length, some, topic.what_length);
+  add_number(command, "--new-tokens", flags->new_tokens, some, "tokens of each answer");
+  add_number(command, "--beam", flags->options.beam, {.min = 1, .max = kWidestBeam},
+             "texts that are followed at once; 1 means greedy");
+  add_number(command, "--vocabulary", flags->vocabulary, {.min = 0, .max = 1 << 24},
+             "0 means the preset's");
+  add_common_flags(command, *flags);
+  command.footer(topic.help);
+  program.on_run(command, [flags, topic](Output& out) { run_topic(*flags, topic, out); });
+}
+
+}  // namespace
+
+void add_bench_translate(Program& program, CLI::App& bench) {
+  DecodeFlags defaults;
+  defaults.options.preset = "transformer-base";
+  defaults.requests = 32, defaults.length = 24, defaults.new_tokens = 24;
+  add_topic(program, bench,
+            {.name = "translate",
+             .summary = "Translations by a preset",
+             .help = kTranslateHelp,
+             .requests = "sentences",
+             .what_requests = "sentences of the batch",
+             .what_length = "tokens of each source",
+             .measure = bench_translate},
+            std::move(defaults));
+}
+
+void add_bench_generate(Program& program, CLI::App& bench) {
+  DecodeFlags defaults;
+  defaults.options.preset = "gpt2";
+  defaults.requests = 1, defaults.length = 128, defaults.new_tokens = 64;
+  add_topic(program, bench,
+            {.name = "generate",
+             .summary = "Texts that a preset continues",
+             .help = kGenerateHelp,
+             .requests = "sequences",
+             .what_requests = "prompts of the batch",
+             .what_length = "tokens of each prompt",
+             .measure = bench_generate},
+            std::move(defaults));
+}
+
+}  // namespace heed::cli

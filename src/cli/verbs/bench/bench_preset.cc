@@ -1,0 +1,54 @@
+#include "cli/verbs/bench/bench_preset.h"
+
+#include "cli/table.h"
+#include "heed/error.h"
+
+namespace heed::cli {
+
+void add_preset_flags(CLI::App& command, std::string& preset, double& seconds) {
+  add_text(command, "--preset", preset, "NAME", "a preset (heed presets lists them)");
+  add_number(command, "--seconds", seconds, {.min = 0.001, .max = 3600},
+             "how long the batch is repeated; the best time counts");
+}
+
+void add_type_flag(CLI::App& command, std::string& type) {
+  add_text(command, "--type", type, "TYPE", "of the weights: f32, f16, int8 or int4");
+}
+
+void require_preset(const std::string& preset, const std::string& topic,
+                    const std::string& example) {
+  if (!preset.empty()) return;
+  const std::string command = "heed bench " + topic;
+  throw Error(ErrorCode::invalid_argument, command + ": --preset is missing",
+              command + " --preset " + example);
+}
+
+std::string run_text(const PresetBench& bench, const std::string& tokens_of) {
+  return "threads " + std::to_string(bench.threads) + ", instruction set " + bench.instruction_set +
+         ", " + fixed(static_cast<double>(bench.parameters) / 1e6, 2) + " M parameters, " +
+         std::to_string(bench.tokens) + " " + tokens_of + "\n";
+}
+
+std::string limit_text(double gflops, double fraction, double limit) {
+  // The share is the median of the turns, so it need not be the quotient of the two best.
+  return fixed(gflops, 1) + " GFLOP/s at best (GEMM " + fixed(limit, 1) + "), turn by turn " +
+         fixed(100 * fraction, 0) + " % of the GEMM beside it";
+}
+
+std::string megabytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 0) + " MB"; }
+
+nlohmann::ordered_json preset_json(const PresetBench& bench, const nlohmann::ordered_json& own) {
+  nlohmann::ordered_json document = {{"threads", bench.threads},
+                                     {"instruction_set", bench.instruction_set},
+                                     {"parameters", bench.parameters},
+                                     {"tokens", bench.tokens},
+                                     {"tokens_per_second", bench.tokens_per_second}};
+  document.update(own);
+  document.update({{"gflops", bench.gflops},
+                   {"gemm_limit_gflops", bench.gemm_limit_gflops},
+                   {"fraction_of_limit", bench.fraction_of_limit},
+                   {"peak_rss_bytes", bench.peak_rss_bytes}});
+  return document;
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,241 @@
+// heed eval accuracy, f1, matthews, pearson and spearman: one label or number a line.
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/table.h"
+#include "cli/verbs/eval/eval_topics.h"
+#include "heed/error.h"
+#include "heed/metrics.h"
+
+namespace heed::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kHelp =
+    "Each line of FILE is compared with the same line of --ref. With --column N (for FILE) and\n"
+    "--ref-column N only the N-th of the columns between tabs counts.\n";
+
+struct PairFlags : EvalFlags {
+  std::string ref;
+  int column = 0, ref_column = 0;
+};
+
+void add_pair_flags(CLI::App& topic, PairFlags& flags) {
+  add_argument(topic, "FILE", flags.input, "the predictions");
+  add_text(topic, "--ref", flags.ref, "FILE", "the truth");
+  add_number(topic, "--column", flags.column, {.min = 0, .max = 1000},
+             "the column of FILE; 0 is the whole line");
+  add_number(topic, "--ref-column", flags.ref_column, {.min = 0, .max = 1000},
+             "the column of --ref; 0 is the whole line");
+  add_common_flags(topic, flags);
+  topic.footer(kHelp);
+}
+
+// Column `column` of each line, or the line.
+std::vector<std::string> read_column(const std::string& path, int column) {
+  std::vector<std::string> lines = read_some_lines(path);
+  if (column == 0) return lines;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    size_t begin = 0;
+    for (int c = 1; c < column && begin != std::string::npos; ++c) {
+      const size_t tab = lines[i].find('\t', begin);
+      begin = tab == std::string::npos ? tab : tab + 1;
+    }
+    if (begin == std::string::npos) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          shown_path(path) + ":" + std::to_string(i + 1) + ": no column " + std::to_string(column),
+          "columns are separated by tabs and counted from 1");
+    }
+    const size_t end = std::min(lines[i].find('\t', begin), lines[i].size());
+    lines[i] = lines[i].substr(begin, end - begin);
+  }
+  return lines;
+}
+
+struct Pairs {
+  std::vector<std::string> gold, predicted;
+};
+
+Pairs read_pairs(const PairFlags& flags) {
+  if (flags.ref.empty()) {
+    throw Error(ErrorCode::invalid_argument, "heed eval: --ref is missing",
+                "heed eval accuracy --ref GOLD PREDICTED");
+  }
+  Pairs pairs{.gold = read_column(flags.ref, flags.ref_column),
+              .predicted = read_column(flags.input, flags.column)};
+  check_line_counts(flags.input, pairs.predicted.size(), flags.ref, pairs.gold.size());
+  return pairs;
+}
+
+std::vector<double> to_numbers(const std::vector<std::string>& lines, const std::string& path) {
+  std::vector<double> numbers;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    numbers.push_back(parse_number(lines[i], shown_path(path) + ":" + std::to_string(i + 1)));
+  }
+  return numbers;
+}
+
+ClassificationScore score_pairs(const PairFlags& flags) {
+  const Pairs pairs = read_pairs(flags);
+  return classification(pairs.gold, pairs.predicted);
+}
+
+void add_accuracy(Program& program, CLI::App& eval) {
+  CLI::App& topic = program.add_command(eval, "accuracy", "Share of labels that are right");
+  const auto flags = std::make_shared<PairFlags>();
+  add_pair_flags(topic, *flags);
+  program.on_run(topic, [flags](Output& out) {
+    const ClassificationScore score = score_pairs(*flags);
+    int64_t correct = 0;
+    for (const LabelScore& label : score.labels) correct += label.correct;
+    if (flags->json) {
+      const Json document = {
+          {"score", score.accuracy}, {"correct", correct}, {"items", score.items}};
+      return out.write(document.dump(2) + "\n");
+    }
+    out.write("accuracy = " + fixed(score.accuracy, 4) + " (" + std::to_string(correct) + " of " +
+              std::to_string(score.items) + ")\n");
+  });
+}
+
+struct F1Flags : PairFlags {
+  std::string average = "macro";
+  std::string positive;
+};
+
+Json to_json(const AverageScore& score) {
+  return {{"precision", score.precision}, {"recall", score.recall}, {"f1", score.f1}};
+}
+
+// The average that was asked for, by its name or as the label that counts alone.
+AverageScore chosen_average(const F1Flags& flags, const ClassificationScore& score) {
+  if (!flags.positive.empty()) {
+    for (const LabelScore& label : score.labels) {
+      if (label.label == flags.positive) return {label.precision, label.recall, label.f1};
+    }
+    throw Error(ErrorCode::invalid_argument,
+                "--positive: no label '" + flags.positive + "' in either file");
+  }
+  if (flags.average == "macro") return score.macro;
+  if (flags.average == "micro") return score.micro;
+  if (flags.average == "weighted") return score.weighted;
+  throw Error(ErrorCode::invalid_argument,
+              "--average: expected macro, micro or weighted, found '" + flags.average + "'");
+}
+
+std::string to_text(const ClassificationScore& score) {
+  Table table({{"label"},
+               {"precision", Align::right},
+               {"recall", Align::right},
+               {"f1", Align::right},
+               {"gold", Align::right},
+               {"predicted", Align::right}});
+  for (const LabelScore& label : score.labels) {
+    table.add_row({label.label, fixed(label.precision, 4), fixed(label.recall, 4),
+                   fixed(label.f1, 4), std::to_string(label.gold),
+                   std::to_string(label.predicted)});
+  }
+  return table.text();
+}
+
+void run_f1(const F1Flags& flags, Output& out) {
+  const ClassificationScore score = score_pairs(flags);
+  const AverageScore chosen = chosen_average(flags, score);
+  const std::string name = flags.positive.empty() ? flags.average : "label " + flags.positive;
+  if (!flags.json) {
+    return out.write("F1 (" + name + ") = " + fixed(chosen.f1, 4) + " (precision " +
+                     fixed(chosen.precision, 4) + ", recall " + fixed(chosen.recall, 4) + ")\n\n" +
+                     to_text(score));
+  }
+  Json labels = Json::array();
+  for (const LabelScore& label : score.labels) {
+    labels.push_back({{"label", label.label},
+                      {"precision", label.precision},
+                      {"recall", label.recall},
+                      {"f1", label.f1},
+                      {"gold", label.gold},
+                      {"predicted", label.predicted},
+                      {"correct", label.correct}});
+  }
+  const Json document = {{"score", chosen.f1},
+                         {"precision", chosen.precision},
+                         {"recall", chosen.recall},
+                         {"average", name},
+                         {"macro", to_json(score.macro)},
+                         {"micro", to_json(score.micro)},
+                         {"weighted", to_json(score.weighted)},
+                         {"accuracy", score.accuracy},
+                         {"labels", std::move(labels)}};
+  out.write(document.dump(2) + "\n");
+}
+
+void add_f1(Program& program, CLI::App& eval) {
+  CLI::App& topic = program.add_command(eval, "f1", "F1 of labels: macro, micro, weighted");
+  const auto flags = std::make_shared<F1Flags>();
+  add_pair_flags(topic, *flags);
+  add_text(topic, "--average", flags->average, "NAME",
+           "macro (labels alike), micro (items alike) or weighted (by gold counts)");
+  add_text(topic, "--positive", flags->positive, "LABEL", "or the F1 of this label alone");
+  program.on_run(topic, [flags](Output& out) { run_f1(*flags, out); });
+}
+
+void add_matthews(Program& program, CLI::App& eval) {
+  CLI::App& topic =
+      program.add_command(eval, "matthews", "Matthews correlation of labels, two or more");
+  const auto flags = std::make_shared<PairFlags>();
+  add_pair_flags(topic, *flags);
+  program.on_run(topic, [flags](Output& out) {
+    const ClassificationScore score = score_pairs(*flags);
+    if (flags->json) {
+      const Json document = {{"score", score.matthews}, {"items", score.items}};
+      return out.write(document.dump(2) + "\n");
+    }
+    out.write("Matthews = " + fixed(score.matthews, 4) + "\n");
+  });
+}
+
+struct Correlation {
+  const char* topic;
+  const char* title;  // in the output
+  const char* summary;
+  double (*measure)(std::span<const double>, std::span<const double>);
+};
+
+void add_correlation(Program& program, CLI::App& eval, const Correlation& correlation) {
+  CLI::App& topic = program.add_command(eval, correlation.topic, correlation.summary);
+  const auto flags = std::make_shared<PairFlags>();
+  add_pair_flags(topic, *flags);
+  program.on_run(topic, [flags, correlation](Output& out) {
+    const Pairs pairs = read_pairs(*flags);
+    const double score = correlation.measure(to_numbers(pairs.gold, flags->ref),
+                                             to_numbers(pairs.predicted, flags->input));
+    if (flags->json) {  // a correlation that is not defined is null
+      const Json document = {{"score", score}, {"items", pairs.gold.size()}};
+      return out.write(document.dump(2) + "\n");
+    }
+    out.write(std::string(correlation.title) + " = " + fixed(score, 4) + "\n");
+  });
+}
+
+}  // namespace
+
+void add_eval_labels(Program& program, CLI::App& eval) {
+  add_accuracy(program, eval);
+  add_f1(program, eval);
+  add_matthews(program, eval);
+  add_correlation(program, eval,
+                  {.topic = "pearson",
+                   .title = "Pearson",
+                   .summary = "Pearson correlation of numbers",
+                   .measure = pearson});
+  add_correlation(program, eval,
+                  {.topic = "spearman",
+                   .title = "Spearman",
+                   .summary = "Rank correlation of numbers",
+                   .measure = spearman});
+}
+
+}  // namespace heed::cli

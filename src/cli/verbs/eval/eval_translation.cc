@@ -1,0 +1,213 @@
+// heed eval bleu, chrf and ter.
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/verbs/eval/eval_topics.h"
+#include "heed/error.h"
+#include "heed/metrics.h"
+
+namespace heed::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kHelp =
+    "FILE has one segment a line, and so has each --ref; their number of references may vary with\n"
+    "--refs-tsv, or where --skip-empty-refs is given. Scores and signatures equal sacreBLEU's.\n";
+
+// As many as make sacreBLEU warn.
+constexpr int64_t kManyTokenizedLines = 100;
+
+struct TranslationFlags : EvalFlags {
+  std::vector<std::string> refs;
+  std::string refs_tsv;
+  bool skip_empty_refs = false;
+  bool sentence = false;
+  int width = 2;
+};
+
+void add_translation_flags(CLI::App& topic, TranslationFlags& flags) {
+  add_argument(topic, "FILE", flags.input, "the output to score");
+  add_texts(topic, "--ref", flags.refs, "FILE", "a reference; give it again for more");
+  add_text(topic, "--refs-tsv", flags.refs_tsv, "FILE",
+           "or all references: a source, a tab, and one or more of them, each after a tab");
+  add_switch(topic, "--skip-empty-refs", flags.skip_empty_refs,
+             "an empty line in a --ref file is no reference, rather than an empty one");
+  add_switch(topic, "--sentence", flags.sentence, "score every line by itself");
+  add_number(topic, "--width", flags.width, {.min = 0, .max = 17}, "decimals to print");
+  add_common_flags(topic, flags);
+}
+
+struct Translations {
+  std::vector<std::string> hypotheses;
+  References references;
+};
+
+References read_references(const TranslationFlags& flags, size_t segments) {
+  if (!flags.refs_tsv.empty()) {
+    const std::vector<std::string> lines = read_some_lines(flags.refs_tsv);
+    check_line_counts(flags.input, segments, flags.refs_tsv, lines.size());
+    return references_from_tsv(lines);
+  }
+  std::vector<std::vector<std::string>> files;
+  for (const std::string& path : flags.refs) {
+    files.push_back(read_some_lines(path));
+    check_line_counts(flags.input, segments, path, files.back().size());
+  }
+  const References references = as_references(files);
+  return flags.skip_empty_refs ? without_empty(references) : references;
+}
+
+Translations read_translations(const TranslationFlags& flags) {
+  if (flags.refs.empty() == flags.refs_tsv.empty()) {
+    throw Error(ErrorCode::invalid_argument, "heed eval: give either --ref or --refs-tsv",
+                "heed eval bleu --ref REFERENCE OUTPUT");
+  }
+  Translations result{.hypotheses = read_some_lines(flags.input), .references = {}};
+  result.references = read_references(flags, result.hypotheses.size());
+  return result;
+}
+
+// Prints the score of all, or of each line by itself. `score` takes hypotheses and references,
+// `to_json` what it gives.
+template <class Score, class ToJson>
+void print_scores(const TranslationFlags& flags, Output& out, Score score, ToJson to_json) {
+  const Translations input = read_translations(flags);
+  if (!flags.sentence) {
+    const auto result = score(input.hypotheses, input.references);
+    out.write((flags.json ? to_json(result).dump(2) : result.text(flags.width)) + "\n");
+    return;
+  }
+  Json scores = Json::array();
+  std::string signature;
+  for (size_t i = 0; i < input.hypotheses.size(); ++i) {
+    const auto result = score({input.hypotheses[i]}, {input.references[i]});
+    if (!flags.json) out.write(result.text(flags.width) + "\n");
+    scores.push_back(result.score);
+    if (i == 0) signature = result.signature;
+  }
+  if (flags.json) {
+    out.write(Json{{"scores", std::move(scores)}, {"signature", signature}}.dump(2) + "\n");
+  }
+}
+
+struct BleuFlags : TranslationFlags {
+  BleuOptions options;
+  bool force = false;
+};
+
+void warn_of_tokenized_text(const BleuScore& score) {
+  if (score.tokenized_lines < kManyTokenizedLines) return;
+  std::fprintf(stderr,
+               "warning: %lld lines end in a tokenized period (' .'): text that is not detokenized "
+               "gives scores that compare with no others; --force silences this\n",
+               static_cast<long long>(score.tokenized_lines));
+}
+
+void run_bleu(BleuFlags& flags, Output& out) {
+  if (flags.sentence) flags.options.effective_order = true;
+  const auto score = [&flags](const std::vector<std::string>& hypotheses,
+                              const References& references) {
+    BleuScore result = bleu(hypotheses, references, flags.options);
+    if (!flags.force) warn_of_tokenized_text(result);
+    return result;
+  };
+  print_scores(flags, out, score, [](const BleuScore& result) {
+    return Json{{"score", result.score},     {"precisions", result.precisions},
+                {"bp", result.bp},           {"sys_len", result.sys_len},
+                {"ref_len", result.ref_len}, {"signature", result.signature}};
+  });
+}
+
+void add_bleu(Program& program, CLI::App& eval) {
+  CLI::App& topic = program.add_command(eval, "bleu", "BLEU of translations");
+  const auto flags = std::make_shared<BleuFlags>();
+  BleuOptions& options = flags->options;
+  add_translation_flags(topic, *flags);
+  add_text(topic, "--tokenize", options.tokenize, "NAME", "13a, intl, zh, char or none");
+  add_text(topic, "--smooth", options.smooth, "NAME", "exp, floor, add-k or none");
+  add_number(topic, "--smooth-value", options.smooth_value, {.min = 0},
+             "of floor (0.1 when not given) and add-k (1)");
+  add_switch(topic, "--lowercase", options.lowercase, "ignore case");
+  add_switch(topic, "--effective-order", options.effective_order,
+             "leave out orders longer than the output; always with --sentence");
+  add_switch(topic, "--force", flags->force, "do not warn of text that looks tokenized");
+  topic.footer(kHelp);
+  program.on_run(topic, [flags](Output& out) { run_bleu(*flags, out); });
+}
+
+struct ChrfFlags : TranslationFlags {
+  ChrfOptions options;
+};
+
+void run_chrf(const ChrfFlags& flags, Output& out) {
+  const auto score = [&flags](const std::vector<std::string>& hypotheses,
+                              const References& references) {
+    return chrf(hypotheses, references, flags.options);
+  };
+  print_scores(flags, out, score, [](const ChrfScore& result) {
+    return Json{{"score", result.score}, {"name", result.name}, {"signature", result.signature}};
+  });
+}
+
+void add_chrf(Program& program, CLI::App& eval) {
+  CLI::App& topic = program.add_command(eval, "chrf", "chrF and chrF++ of translations");
+  const auto flags = std::make_shared<ChrfFlags>();
+  ChrfOptions& options = flags->options;
+  add_translation_flags(topic, *flags);
+  add_number(topic, "--char-order", options.char_order, {.min = 0, .max = 100},
+             "longest run of characters");
+  add_number(topic, "--word-order", options.word_order, {.min = 0, .max = 100},
+             "longest run of words; 2 is chrF++");
+  add_number(topic, "--beta", options.beta, {.min = 0, .max = 1000},
+             "how much recall weighs against precision");
+  add_switch(topic, "--lowercase", options.lowercase, "ignore case");
+  add_switch(topic, "--whitespace", options.whitespace, "count white space as characters");
+  add_switch(topic, "--eps-smoothing", options.eps_smoothing,
+             "smooth as chrF++.py, NLTK and Moses do");
+  topic.footer(kHelp);
+  program.on_run(topic, [flags](Output& out) { run_chrf(*flags, out); });
+}
+
+struct TerFlags : TranslationFlags {
+  TerOptions options;
+};
+
+void run_ter(const TerFlags& flags, Output& out) {
+  const auto score = [&flags](const std::vector<std::string>& hypotheses,
+                              const References& references) {
+    return ter(hypotheses, references, flags.options);
+  };
+  print_scores(flags, out, score, [](const TerScore& result) {
+    return Json{{"score", result.score},
+                {"edits", result.edits},
+                {"ref_len", result.ref_len},
+                {"signature", result.signature}};
+  });
+}
+
+void add_ter(Program& program, CLI::App& eval) {
+  CLI::App& topic = program.add_command(eval, "ter", "Translation edit rate: lower is better");
+  const auto flags = std::make_shared<TerFlags>();
+  TerOptions& options = flags->options;
+  add_translation_flags(topic, *flags);
+  add_switch(topic, "--normalized", options.normalized, "split punctuation off first");
+  add_switch(topic, "--no-punct", options.no_punct, "drop punctuation");
+  add_switch(topic, "--asian-support", options.asian_support,
+             "treat Chinese and Japanese characters as words, with the two above");
+  add_switch(topic, "--case-sensitive", options.case_sensitive, "do not ignore case");
+  topic.footer(kHelp);
+  program.on_run(topic, [flags](Output& out) { run_ter(*flags, out); });
+}
+
+}  // namespace
+
+void add_eval_translation(Program& program, CLI::App& eval) {
+  add_bleu(program, eval);
+  add_chrf(program, eval);
+  add_ter(program, eval);
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,34 @@
+#include "data/batches/batch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace heed {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Rows, EndSequenceCountsPositionsFromZeroInEach) {
+  Rows rows;
+  rows.tokens = {5, 6, 7};
+  rows.end_sequence();
+  rows.tokens.push_back(8);
+  rows.token_types.push_back(1);
+  rows.end_sequence();
+  EXPECT_THAT(rows.positions, ElementsAre(0, 1, 2, 0));
+  EXPECT_THAT(rows.token_types, ElementsAre(0, 0, 0, 1));
+  EXPECT_THAT(rows.offsets, ElementsAre(0, 3, 4));
+  EXPECT_EQ(rows.sequences(), 2);
+}
+
+TEST(TrainingBatch, CountsWhatTheLossIsDividedBy) {
+  TrainingBatch batch;
+  batch.labels = {kIgnoreLabel, 4, 0, kIgnoreLabel};
+  EXPECT_EQ(batch.label_count(), 2);
+  TrainingBatch classes;
+  classes.sequence_labels = {1, 0, 1};
+  EXPECT_EQ(classes.label_count(), 3);
+}
+
+}  // namespace
+}  // namespace heed

@@ -1,0 +1,229 @@
+// Plain text in its units, labelled lines, and two files side by side.
+#include <array>
+
+#include "base/check.h"
+#include "data/records/files_reader.h"
+#include "heed/error.h"
+
+namespace heed {
+
+namespace {
+
+// A long document is given in parts of about this many bytes, so that memory does not grow with it.
+constexpr size_t kPartBytes = size_t{1} << 20;
+
+class LineRecords final : public FilesReader {
+ public:
+  using FilesReader::FilesReader;
+
+  bool next(Record& record) override {
+    record.clear();
+    if (!next_line_anywhere(record.first)) return false;
+    mark_place(record);
+    record.skip = problem_of(record.first);
+    if (!record.skip && is_blank(record.first)) record.skip = Skip::empty;
+    if (!record.skip) record.sentences = find_sentences(record.first);
+    return true;
+  }
+};
+
+// Lines up to a blank one or the end of a file, each line a sentence.
+class ParagraphRecords final : public FilesReader {
+ public:
+  using FilesReader::FilesReader;
+
+  bool next(Record& record) override {
+    record.clear();
+    for (;;) {
+      if (!next_line(line_)) {
+        const bool more = next_file();
+        if (record.file != nullptr) return true;
+        if (!more) return false;
+      } else if (is_blank(line_)) {
+        if (record.file != nullptr) return true;
+      } else {
+        add_line(record);
+        record.ends_document = record.first.size() < kPartBytes;
+        if (!record.ends_document) return true;
+      }
+    }
+  }
+
+ private:
+  void add_line(Record& record) {
+    if (record.file == nullptr) mark_place(record);
+    if (const auto problem = problem_of(line_)) {
+      record.skip =
+          problem;  // the whole paragraph: a hole would join what does not belong together
+      return;
+    }
+    if (!record.first.empty()) {
+      record.sentences.push_back(record.first.size());
+      record.first += ' ';
+    }
+    record.first += line_;
+  }
+
+  std::string line_;
+};
+
+// Whole files, newlines and all, in parts.
+class FileRecords final : public FilesReader {
+ public:
+  using FilesReader::FilesReader;
+
+  bool next(Record& record) override {
+    record.clear();
+    for (;;) {
+      if (!has_line_ && !(has_line_ = next_line(line_))) {
+        const bool more = next_file();
+        if (record.file != nullptr) return true;
+        if (!more) return false;
+        continue;
+      }
+      const auto problem = problem_of(line_);
+      const bool ends_here = record.file != nullptr && (problem || is_good_cut(record));
+      if (ends_here) {  // the next part begins with the line that is kept
+        record.ends_document = false;
+        return true;
+      }
+      if (record.file == nullptr) mark_place(record);
+      if (problem) {  // a part of its own, so that no other line is lost with it
+        has_line_ = false;
+        record.skip = problem;
+        record.ends_document = false;
+        return true;
+      }
+      take_line(record);
+    }
+  }
+
+ private:
+  // Between two lines with text: there a tokenizer splits in any case, so that the parts' tokens
+  // are those of the whole. Where there are no such lines, memory counts for more.
+  bool is_good_cut(const Record& record) const {
+    if (record.first.size() < kPartBytes) return false;
+    return (!is_blank(line_) && !last_was_blank_) || record.first.size() >= 16 * kPartBytes;
+  }
+  void take_line(Record& record) {
+    has_line_ = false;
+    last_was_blank_ = is_blank(line_);
+    record.first += line_;
+    record.first += '\n';
+  }
+
+  std::string line_;
+  bool has_line_ = false, last_was_blank_ = false;
+};
+
+class LabelledRecords final : public FilesReader {
+ public:
+  using FilesReader::FilesReader;
+
+  bool next(Record& record) override {
+    record.clear();
+    if (!next_line_anywhere(line_)) return false;
+    mark_place(record);
+    record.skip = problem_of(line_);
+    if (record.skip) return true;
+    if (is_blank(line_)) {
+      record.skip = Skip::empty;
+      return true;
+    }
+    const size_t end = line_.find_first_of(" \t");
+    record.label = line_.substr(0, end);
+    if (end == std::string::npos || is_blank(std::string_view(line_).substr(end))) {
+      record.skip = record.label.empty() ? Skip::malformed : Skip::empty;
+      return true;
+    }
+    record.first = line_.substr(end + 1);
+    return true;
+  }
+
+ private:
+  std::string line_;
+};
+
+// Two files, line by line.
+class ParallelRecords final : public RecordReader {
+ public:
+  ParallelRecords(const CorpusOptions& corpus, const FilterOptions& filters)
+      : paths_{corpus.files[0], corpus.files[1]},
+        first_(paths_[0]),
+        second_(paths_[1]),
+        max_line_bytes_(filters.max_line_bytes) {}
+
+  int64_t bytes_read() const override { return first_.bytes_read() + second_.bytes_read(); }
+
+  bool next(Record& record) override {
+    record.clear();
+    const bool has_first = first_.next(record.first), has_second = second_.next(record.second);
+    if (has_first != has_second) complain_of_lengths();
+    if (!has_first) return false;
+    record.has_second = true;
+    record.line = first_.line_number();
+    for (const size_t side : {0, 1}) {
+      const std::string& text = side == 0 ? record.first : record.second;
+      record.file = &paths_[side];
+      record.skip = line_problem(text, max_line_bytes_);
+      if (!record.skip && is_blank(text)) record.skip = Skip::empty;
+      if (record.skip) return true;
+    }
+    record.file = &paths_[0];
+    return true;
+  }
+
+ private:
+  [[noreturn]] void complain_of_lengths() {
+    std::string line;
+    std::array<int64_t, 2> lines{};
+    for (const size_t side : {0, 1}) {
+      LineReader& reader = side == 0 ? first_ : second_;
+      while (reader.next(line)) {
+      }
+      lines[side] = reader.line_number();
+    }
+    throw Error(ErrorCode::invalid_argument,
+                "the files of a parallel corpus differ in length: " + paths_[0] + " has " +
+                    std::to_string(lines[0]) + " lines, " + paths_[1] + " has " +
+                    std::to_string(lines[1]),
+                "line n of one must be the translation of line n of the other");
+  }
+
+  std::array<std::string, 2> paths_;
+  LineReader first_, second_;
+  int64_t max_line_bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> open_text_records(const CorpusOptions& corpus,
+                                                const FilterOptions& filters) {
+  switch (corpus.unit) {
+    case TextUnit::line:
+      return std::make_unique<LineRecords>(corpus, filters);
+    case TextUnit::paragraph:
+      return std::make_unique<ParagraphRecords>(corpus, filters);
+    case TextUnit::file:
+      return std::make_unique<FileRecords>(corpus, filters);
+  }
+  HEED_CHECK(false, "a unit that does not exist");
+}
+
+std::unique_ptr<RecordReader> open_labelled_records(const CorpusOptions& corpus,
+                                                    const FilterOptions& filters) {
+  return std::make_unique<LabelledRecords>(corpus, filters);
+}
+
+std::unique_ptr<RecordReader> open_parallel_records(const CorpusOptions& corpus,
+                                                    const FilterOptions& filters) {
+  if (corpus.files.size() != 2) {
+    throw Error(ErrorCode::invalid_argument,
+                "a parallel corpus has two files; here are " + std::to_string(corpus.files.size()) +
+                    ", from " + corpus.files[0] + " on",
+                "give the source and the target; more pairs are more corpora");
+  }
+  return std::make_unique<ParallelRecords>(corpus, filters);
+}
+
+}  // namespace heed

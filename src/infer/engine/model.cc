@@ -1,0 +1,134 @@
+#include "heed/model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "infer/search/generation_settings.h"
+#include "model/network.h"
+#include "text/tokenizer_json/json_tokenizer.h"
+#include "text/tokenizers/tokenizer_folder.h"
+
+namespace heed {
+namespace {
+
+using Json = nlohmann::json;
+
+// "LABEL_7" for what has no name. A config may have a number without the head whose weights would
+// have to be as many.
+std::vector<std::string> label_names(const Json& config, const ModelConfig& model) {
+  const bool has_labels = model.head == Head::classifier || model.head == Head::regression ||
+                          model.head == Head::token_classifier;
+  const int count = has_labels ? model.labels : 0;
+  std::vector<std::string> labels;
+  const auto names = config.find("id2label");
+  for (int i = 0; i < count; ++i) {
+    std::string label = "LABEL_" + std::to_string(i);
+    if (names != config.end() && names->is_object()) {
+      const auto found = names->find(std::to_string(i));
+      if (found != names->end() && found->is_string()) label = found->get<std::string>();
+    }
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+std::string task_name(const Json& config) {
+  const auto task = config.find("finetuning_task");
+  return task != config.end() && task->is_string() ? task->get<std::string>() : "";
+}
+
+// Of a model whose files for generating name no end, or that has no such files.
+void add_default_end(const ModelConfig& config, SearchOptions& search) {
+  if (search.end_ids.empty() && config.eos_id >= 0) search.end_ids = {config.eos_id};
+}
+
+}  // namespace
+
+Model::Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, SearchOptions search)
+    : network_(std::move(network)),
+      tokenizer_(std::move(tokenizer)),
+      search_(std::move(search)),
+      labels_(label_names(Json::object(), network_->config())),
+      name_("model") {
+  add_default_end(network_->config(), search_);
+}
+
+Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
+  Model model;
+  model.name_ = folder;
+  model.network_ = std::make_shared<const Network>(
+      Network::load(folder, {.dropout = false, .form = WeightForm::stored}));
+  const Json config = read_json(folder + "/config.json");
+  const std::string generation = folder + "/generation_config.json";
+  GenerationSettings settings = read_generation_settings(
+      config, std::filesystem::exists(generation) ? read_json(generation) : Json(), folder);
+  model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
+  add_default_end(model.network_->config(), model.search_);
+  model.labels_ = label_names(config, model.network_->config());
+  model.task_ = task_name(config);
+  if (!options.tokenizer) return model;
+  try {
+    model.tokenizer_ = load_tokenizer(folder);
+  } catch (const Error& error) {
+    model.tokenizer_error_ = std::make_shared<const Error>(error);
+  }
+  return model;
+}
+
+Model Model::from_memory(ModelFiles files) {
+  Model model;
+  model.name_ = files.name;
+  const TensorFile tensors = TensorFile::from_bytes(std::move(files.tensors), files.name);
+  model.network_ = std::make_shared<const Network>(Network::from_files(
+      files.config, tensors, files.name, {.dropout = false, .form = WeightForm::stored}));
+  const Json config = parse_json(files.config, files.name + "/config.json");
+  const Json generation =
+      files.generation.empty()
+          ? Json()
+          : parse_json(files.generation, files.name + "/generation_config.json");
+  GenerationSettings settings = read_generation_settings(config, generation, files.name);
+  model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
+  add_default_end(model.network_->config(), model.search_);
+  model.labels_ = label_names(config, model.network_->config());
+  model.task_ = task_name(config);
+  if (!files.tokenizer.empty()) {
+    const std::string place = files.name + "/tokenizer.json";
+    model.tokenizer_ =
+        make_json_tokenizer(parse_json(files.tokenizer, place),
+                            {.place = place, .files = {{"tokenizer.json", files.tokenizer}}});
+  }
+  return model;
+}
+
+std::string Model::family() const { return std::string(name_of(network_->config().family)); }
+std::string Model::head() const { return std::string(name_of(network_->config().head)); }
+
+bool Model::can_generate() const {
+  const ModelConfig& c = network_->config();
+  return c.family != Family::encoder_only && c.head == Head::language_model;
+}
+
+bool Model::has_source() const { return network_->config().family == Family::encoder_decoder; }
+
+const Tokenizer& Model::tokenizer() const {
+  if (tokenizer_) return *tokenizer_;
+  if (tokenizer_error_) throw *tokenizer_error_;
+  throw Error(ErrorCode::not_found, name_ + ": the model has no tokenizer",
+              "give raw ids, or put the tokenizer's files beside the model");
+}
+
+bool Model::has_setting(const std::string& name) const {
+  return std::ranges::binary_search(settings_, name);
+}
+
+int64_t Model::vocabulary() const { return network_->config().output_vocabulary(); }
+
+int64_t Model::max_positions() const { return network_->config().max_positions; }
+
+bool Model::positions_are_fixed() const {
+  const Position position = network_->config().position;
+  return position == Position::learned || position == Position::sinusoidal;
+}
+
+}  // namespace heed

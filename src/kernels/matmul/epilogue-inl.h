@@ -1,0 +1,56 @@
+// What follows a product while its results are still in cache: a bias and an activation, with the
+// bits of bias_activation() (activation.h), and a residual, with those of add() (elementwise.h).
+
+// Per-target include guard, as Highway's own -inl.h files have it.
+#if defined(HEED_KERNELS_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_EPILOGUE_INL_H_
+#undef HEED_KERNELS_EPILOGUE_INL_H_
+#else
+#define HEED_KERNELS_EPILOGUE_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+#include "kernels/matmul/packed_product.h"
+#include "kernels/rows/activation-inl.h"
+#include "kernels/simd/vector_loop-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Part of y: rows [row, row + rows), columns [col, col + cols).
+struct Finished {
+  int64_t row, rows, col, cols;
+};
+
+template <class F>
+HWY_NOINLINE void finish_loop(const PackedProduct& p, const Finished& part) {
+  const hn::ScalableTag<float> d;
+  const float* bias = p.bias ? p.bias + part.col : nullptr;
+  for (int64_t r = part.row; r < part.row + part.rows; ++r) {
+    float* y = p.y + r * p.y_row + part.col;
+    const float* residual = p.residual ? p.residual + r * p.residual_row + part.col : nullptr;
+    for_each_vector(d, part.cols, [&](int64_t i, auto io) HWY_ATTR {
+      auto v = io.Load(d, y + i);
+      if (bias) v = hn::Add(v, io.Load(d, bias + i));
+      v = F::Forward(d, v);
+      if (residual) v = hn::Add(v, io.Load(d, residual + i));
+      io.Store(v, d, y + i);
+    });
+  }
+}
+
+// Sums of products to what the layer gives.
+HWY_INLINE void finish(const PackedProduct& p, const Finished& part) {
+  if (!p.bias && p.activation == Activation::none && !p.residual) return;
+  VisitActivation(p.activation, [&](auto f) HWY_ATTR { finish_loop<decltype(f)>(p, part); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_EPILOGUE_INL_H_

@@ -1,0 +1,183 @@
+// What products of integers share (int8_product.cc, int4_product.cc): the largest magnitude of
+// inputs, dot products of small integers in the words of a vector, and how a product is cut into
+// register tiles. A file that includes it defines HWY_WANT_AVX3_DL before anything else.
+
+// Per-target include guard, as Highway's own -inl.h files have it.
+#if defined(HEED_KERNELS_INTEGER_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_INTEGER_PRODUCT_INL_H_
+#undef HEED_KERNELS_INTEGER_PRODUCT_INL_H_
+#else
+#define HEED_KERNELS_INTEGER_PRODUCT_INL_H_
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/thread_pool.h"
+#include "hwy/highway.h"
+#include "kernels/matmul/epilogue-inl.h"
+#include "kernels/matmul/packed_product.h"
+#include "kernels/matmul/parts.h"
+#include "kernels/simd/vector_loop-inl.h"
+
+#ifndef HEED_KERNELS_INTEGER_PRODUCT_ONCE_
+#define HEED_KERNELS_INTEGER_PRODUCT_ONCE_
+namespace heed::kernels {
+
+// None of these sizes shows in a result.
+inline constexpr int64_t kIntegerShareWork = 1 << 19;  // multiply-adds worth waking a thread
+inline constexpr int64_t kIntegerBlockRows = 256;      // rows that meet a panel before the next one
+inline constexpr int64_t kRoundingGrain = 1 << 14;     // elements of x for a thread to round
+// Up to this many rows in a tile, the weight may come from memory, and is asked for ahead of its
+// turn.
+inline constexpr int kStreamingRows = 4;
+inline constexpr int64_t kIntegerWordsAhead = 1152;
+// Inputs whose largest magnitude is so small that its reciprocal might be infinite are zeros.
+inline constexpr float kNothing = 1e-30f;
+
+}  // namespace heed::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Words = hn::ScalableTag<int32_t>;
+using Sums = hn::Vec<Words>;
+
+HWY_INLINE int64_t word_lanes() { return static_cast<int64_t>(hn::Lanes(Words())); }
+
+// ---- rounding x ---------------------------------------------------------------------------------
+
+// NaN where one of x is. Without their signs, floats are in the order of their bits, NaN last.
+HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  // One by one: clang 14 takes minutes and all memory for the vectors below where they are
+  // emulated.
+  int32_t largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    largest = std::max(largest, std::bit_cast<int32_t>(std::abs(x[i])));
+  }
+  return std::bit_cast<float>(largest);
+#else
+  const hn::ScalableTag<float> d;
+  const Words dw;
+  Sums largest = hn::Zero(dw);
+  for_each_vector(d, count, [&](int64_t i, auto io) HWY_ATTR {
+    largest = hn::Max(largest, hn::BitCast(dw, hn::Abs(io.Load(d, x + i))));
+  });
+  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(dw, largest)));
+#endif
+}
+
+// ---- dot products in the words of a vector ------------------------------------------------------
+//
+// Of four bytes a word (HEED_DOT_OF_BYTES), or of two 16-bit numbers (HEED_DOT_OF_PAIRS), or
+// neither. Products are added in 32 bits and never saturate.
+
+#undef HEED_DOT_OF_BYTES
+#undef HEED_DOT_OF_PAIRS
+
+#if HWY_TARGET == HWY_AVX3_DL
+
+#define HEED_DOT_OF_BYTES 1
+// Unsigned bytes of w, signed ones of x.
+HWY_INLINE Sums AddDotOfBytes(Sums sums, Sums w, Sums x) {
+  // Not by its intrinsic: Highway 1.0 names another extension (avxvnni) to the compiler, though it
+  // chooses this target only where the CPU has avx512_vnni.
+  asm("vpdpbusd %2, %1, %0" : "+v"(sums.raw) : "v"(w.raw), "v"(x.raw));
+  return sums;
+}
+
+#elif HWY_TARGET == HWY_NEON && defined(__ARM_FEATURE_DOTPROD)
+
+#define HEED_DOT_OF_BYTES 1
+// Signed bytes of both.
+HWY_INLINE Sums AddDotOfBytes(Sums sums, Sums w, Sums x) {
+  return Sums{vdotq_s32(sums.raw, vreinterpretq_s8_s32(w.raw), vreinterpretq_s8_s32(x.raw))};
+}
+
+#elif HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+
+#define HEED_DOT_OF_PAIRS 1
+HWY_INLINE Sums AddDotOfPairs(Sums sums, Sums w, Sums x) {
+  const hn::Repartition<int16_t, Words> d16;
+  Sums none = hn::Zero(Words());  // x86 leaves the second sums alone
+  return hn::ReorderWidenMulAccumulate(Words(), hn::BitCast(d16, w), hn::BitCast(d16, x), sums,
+                                       none);
+}
+
+#endif
+
+// ---- parts of a product -------------------------------------------------------------------------
+
+// Rows [row, row + rows) times columns [col, end), all of one panel.
+struct ProductPart {
+  int64_t row, rows, col, end;
+};
+
+// Calls each(integral_constant) with a number from 1 to kMost.
+template <int kMost, class Each>
+HWY_INLINE void with_constant(int64_t number, const Each& each) {
+  if constexpr (kMost > 1) {
+    if (number < kMost) return with_constant<kMost - 1>(number, each);
+  }
+  each(std::integral_constant<int, kMost>());
+}
+
+// Calls each(rows, vectors, row, col) for the register tiles of a part; the first two are
+// integral_constants, at most kRows and kVectors. The columns of the last may be beyond p.w.n.
+// Tiles are as few as there can be, and of about the same size: the weight is read for each.
+template <int kRows, int kVectors, class Each>
+HWY_INLINE void for_each_tile(const ProductPart& part, const Each& each) {
+  const auto tiles = [&](int64_t col, auto vectors) HWY_ATTR {
+    int64_t row = part.row, left = part.rows;
+    for (int64_t count = ceil_div(left, kRows); count > 0; --count) {
+      const int64_t some = ceil_div(left, count);
+      with_constant<kRows>(some, [&](auto rows) HWY_ATTR { each(rows, vectors, row, col); });
+      row += some, left -= some;
+    }
+  };
+  int64_t col = part.col;
+  for (; col + kVectors * word_lanes() <= part.end; col += kVectors * word_lanes()) {
+    tiles(col, std::integral_constant<int, kVectors>());
+  }
+  for (; col < part.end; col += word_lanes()) tiles(col, std::integral_constant<int, 1>());
+}
+
+// Calls multiply(part) for all parts of a product, on all threads, each followed by bias and
+// activation.
+template <class Multiply>
+HWY_INLINE void for_each_part(ThreadPool& pool, const PackedProduct& p, const Multiply& multiply) {
+  // Columns are dealt by kPanelUnit of them, so that all threads get as many; the border between
+  // two may then be within a panel.
+  const int64_t units = ceil_div(p.w.n, kPanelUnit), blocks = ceil_div(p.m, kIntegerBlockRows);
+  const int64_t block_rows = std::min(p.m, kIntegerBlockRows);
+  const int64_t unit_numbers = p.w.k * kPanelUnit;
+  const int64_t unit_bytes = p.w.type == WeightType::int4 ? unit_numbers / 2 : unit_numbers;
+  const int64_t grain = units_of_share(block_rows * unit_numbers, unit_bytes, kIntegerShareWork);
+  pool.parallel_for(units * blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+    while (begin < end) {
+      const int64_t block = begin / units, next = std::min(end, (block + 1) * units);
+      const int64_t row = block * kIntegerBlockRows, rows = std::min(kIntegerBlockRows, p.m - row);
+      const int64_t end_col = (next - block * units) * kPanelUnit;
+      for (int64_t col = (begin - block * units) * kPanelUnit, panel_end = 0; col < end_col;
+           col = panel_end) {
+        panel_end = std::min((col / kPanelCols + 1) * kPanelCols, end_col);
+        multiply(ProductPart{.row = row, .rows = rows, .col = col, .end = panel_end});
+        finish(p, {.row = row, .rows = rows, .col = col, .cols = std::min(panel_end, p.w.n) - col});
+      }
+      begin = next;
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEED_KERNELS_INTEGER_PRODUCT_INL_H_

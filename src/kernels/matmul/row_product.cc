@@ -1,0 +1,288 @@
+#include "kernels/matmul/row_product.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/matmul/parts.h"
+#include "kernels/matmul/tiled_gemm.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/matmul/row_product.cc"
+#include "hwy/foreach_target.h"  // compiles this file once for each instruction set
+// foreach_target.h comes before highway.h and what includes it.
+#include "hwy/highway.h"
+#include "kernels/matmul/columns-inl.h"
+#include "kernels/matmul/row_tile-inl.h"
+#include "kernels/simd/vector_loop-inl.h"
+
+#ifndef HEED_KERNELS_ROW_PRODUCT_ONCE_
+#define HEED_KERNELS_ROW_PRODUCT_ONCE_
+namespace heed::kernels {
+
+// Sizes found by measurement; docs/experiments.md has the figures. None of them shows in a result.
+
+// Up to this many rows the weight is used as it comes from memory: reading it is what takes time.
+inline constexpr int64_t kFewRows = 8;
+// Up to this many, each thread packs a panel of the weight and uses it at once. For more, each
+// packs several at a time (tiled_gemm.h).
+inline constexpr int64_t kSomeRows = 256;
+// Rows of x that stay in the first-level cache while the packed panels pass by.
+inline constexpr int64_t kBlockRows = 16;
+
+}  // namespace heed::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace heed::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// ---- packing ------------------------------------------------------------------------------------
+
+// A part of W: columns [first, last), steps [from, to) along k.
+struct Block {
+  int64_t first, last, from, to;
+  int64_t depth() const { return to - from; }
+};
+
+// Packs the panel of a block that begins with column `col`: up to kTileVectors vectors of columns,
+// [depth, vectors · lanes] with zeros beyond the last column.
+HWY_INLINE void pack_panel(const RowProduct& p, const Block& b, int64_t col,
+                           float* HWY_RESTRICT panel) {
+  const Floats d;
+  const int64_t cols = std::min(panel_cols(), b.last - col);
+  if (p.layout == LinearLayout::out_in) {
+    return pack_columns({.w = p.w + col * p.w_row + b.from,
+                         .row = p.w_row,
+                         .rows = cols,
+                         .k = b.depth(),
+                         .prefetch = true},
+                        p.n - col, panel);
+  }
+  const int64_t width = ceil_div(cols, lanes()) * lanes();
+  for (int64_t l = 0; l < b.depth(); ++l) {
+    const float* from = p.w + (b.from + l) * p.w_row + col;
+    for_each_vector(d, cols, [&](int64_t j, auto io) HWY_ATTR {
+      hn::Store(io.Load(d, from + j), d, panel + l * width + j);
+    });
+  }
+}
+
+// Rows [begin, end) of x times a block of W, packed panel after panel.
+void multiply_block(const RowProduct& p, const Block& b, const float* packed, int64_t begin,
+                    int64_t end) {
+  const int64_t rows = even_part(end - begin, kBlockRows);
+  for (int64_t i = begin; i < end; i += rows) {
+    for (int64_t col = b.first; col < b.last; col += panel_cols()) {
+      const int64_t cols = std::min(panel_cols(), b.last - col);
+      multiply_panel({.x = p.x + i * p.x_row + b.from,
+                      .x_row = p.x_row,
+                      .panel = packed + (col - b.first) * b.depth(),
+                      .panel_step = ceil_div(cols, lanes()) * lanes(),
+                      .depth = b.depth(),
+                      .y = p.y + i * p.y_row + col,
+                      .y_row = p.y_row,
+                      .cols = cols,
+                      .continues = b.from > 0},
+                     std::min(rows, end - i));
+    }
+  }
+}
+
+// ---- some rows ----------------------------------------------------------------------------------
+
+// Deals the panels of W to the threads. Each packs a part of one at a time, which stays in its own
+// cache, and multiplies all rows with it.
+void multiply_some_rows(ThreadPool& pool, const RowProduct& p) {
+  const int64_t width = panel_cols();
+  const int64_t depth = even_part(p.k, kPackedDepth);
+  const int64_t panels = ceil_div(p.n, width);
+  const int64_t shares = std::min(
+      {static_cast<int64_t>(pool.threads()), panels, ceil_div(p.m * p.n * p.k, kShareWork)});
+  pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t share = begin; share < end; ++share) {
+      float* packed = p.scratch + share * depth * width;
+      for (int64_t i = panels * share / shares; i < panels * (share + 1) / shares; ++i) {
+        const int64_t col = i * width;
+        for (int64_t from = 0; from < p.k; from += depth) {
+          const Block b{col, std::min(col + width, p.n), from, std::min(from + depth, p.k)};
+          pack_panel(p, b, col, packed);
+          multiply_block(p, b, packed, 0, p.m);
+        }
+      }
+    }
+  });
+}
+
+// ---- few rows -----------------------------------------------------------------------------------
+
+// All rows of x times a vector of columns of W [out, in], which is turned in registers on its way
+// from memory.
+template <int kRows>
+HWY_INLINE void few_rows_out_in(const RowProduct& p, int64_t col) {
+  const Floats d;
+  // A single row is done with the weight as fast as the hardware's own prefetching brings it.
+  const WeightRows rows{.w = p.w + col * p.w_row,
+                        .row = p.w_row,
+                        .rows = std::min(lanes(), p.n - col),
+                        .k = p.k,
+                        .prefetch = kRows > 1 && col + 2 * lanes() <= p.n};
+  Vector sums[kRows];
+  for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
+  for_each_column(rows, [&](int64_t l, Vector column) HWY_ATTR {
+    for (int r = 0; r < kRows; ++r) {
+      sums[r] = hn::MulAdd(hn::Set(d, p.x[r * p.x_row + l]), column, sums[r]);
+    }
+  });
+  for (int r = 0; r < kRows; ++r) {
+    float* y = p.y + r * p.y_row + col;
+    if (rows.rows == lanes()) {
+      hn::StoreU(sums[r], d, y);
+    } else {
+      StoreFirst(sums[r], d, static_cast<size_t>(rows.rows), y);
+    }
+  }
+}
+
+// Rows of W [in, out] that are read side by side: streams that the prefetchers follow.
+inline constexpr int kStreams = 8;
+
+// kVectors vectors of y [kRows, …) from column j += kCount rows of W from l on, times the elements
+// of x for them.
+template <int kRows, int kCount, int kVectors, class Access>
+HWY_INLINE void add_streams_at(const RowProduct& p, int64_t l, int64_t j, Access io) {
+  const Floats d;
+  Vector sums[kRows][kVectors];
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = l == 0 ? hn::Zero(d) : io.Load(d, p.y + r * p.y_row + j + v * lanes());
+    }
+  }
+  for (int s = 0; s < kCount; ++s) {
+    Vector columns[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      columns[v] = io.Load(d, p.w + (l + s) * p.w_row + j + v * lanes());
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const Vector element = hn::Set(d, p.x[r * p.x_row + l + s]);
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) io.Store(sums[r][v], d, p.y + r * p.y_row + j + v * lanes());
+  }
+}
+
+// The same for columns [begin, end).
+template <int kRows, int kCount>
+HWY_INLINE void add_streams(const RowProduct& p, int64_t l, int64_t begin, int64_t end) {
+  // Two vectors share each element of x, where there are registers for their sums.
+  constexpr int kVectors = 2 * kRows < kRegisters - 4 ? 2 : 1;
+  int64_t j = begin;
+  for (; j + kVectors * lanes() <= end; j += kVectors * lanes()) {
+    add_streams_at<kRows, kCount, kVectors>(p, l, j, WholeVector{});
+  }
+  for_each_vector(Floats(), end - j, [&](int64_t i, auto io) HWY_ATTR {
+    add_streams_at<kRows, kCount, 1>(p, l, j + i, io);
+  });
+}
+
+// Columns [begin, end) of the product.
+template <int kRows>
+void few_rows(const RowProduct& p, int64_t begin, int64_t end) {
+  if (p.layout == LinearLayout::out_in) {
+    for (int64_t col = begin; col < end; col += lanes()) few_rows_out_in<kRows>(p, col);
+    return;
+  }
+  int64_t l = 0;
+  for (; l + kStreams <= p.k; l += kStreams) add_streams<kRows, kStreams>(p, l, begin, end);
+  for (; l < p.k; ++l) add_streams<kRows, 1>(p, l, begin, end);
+}
+
+void few_rows_of_any_number(const RowProduct& p, int64_t begin, int64_t end) {
+  switch (p.m) {
+    case 1:
+      return few_rows<1>(p, begin, end);
+    case 2:
+      return few_rows<2>(p, begin, end);
+    case 3:
+      return few_rows<3>(p, begin, end);
+    case 4:
+      return few_rows<4>(p, begin, end);
+    case 5:
+      return few_rows<5>(p, begin, end);
+    case 6:
+      return few_rows<6>(p, begin, end);
+    case 7:
+      return few_rows<7>(p, begin, end);
+    default:
+      static_assert(kFewRows == 8);
+      return few_rows<8>(p, begin, end);
+  }
+}
+
+void multiply_few_rows(ThreadPool& pool, const RowProduct& p) {
+  // Whole vectors, and a cache line of y for one thread only.
+  const int64_t unit = std::max<int64_t>(lanes(), 16);
+  pool.parallel_for(p.n, Grain(ceil_div(kShareWork, p.k), unit),
+                    [&](int64_t begin, int64_t end)
+                        HWY_ATTR { few_rows_of_any_number(p, begin, end); });
+}
+
+void row_product_kernel(ThreadPool& pool, const RowProduct& p) {
+  static_assert(HWY_MAX_BYTES / sizeof(float) * kTileVectors <= kMaxPanelCols);
+  if (p.m <= kFewRows) {
+    multiply_few_rows(pool, p);
+  } else {
+    multiply_some_rows(pool, p);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace heed::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heed::kernels {
+
+HWY_EXPORT(row_product_kernel);
+
+void row_product(ThreadPool& pool, const RowProduct& p) {
+  HEED_CHECK(p.m >= 0 && p.n >= 0 && p.k >= 0, "row_product: a negative size");
+  const int64_t w_cols = p.layout == LinearLayout::out_in ? p.k : p.n;
+  HEED_CHECK(p.x_row >= p.k && p.w_row >= w_cols && p.y_row >= p.n,
+             "row_product: rows that overlap");
+  if (p.m == 0 || p.n == 0) return;
+  if (p.k == 0) {  // an empty sum
+    for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.y + i * p.y_row, p.n, 0.0f);
+    return;
+  }
+  if (p.m > kSomeRows) {
+    chained_gemm(pool,
+                 {.transpose_b = p.layout == LinearLayout::out_in,
+                  .m = p.m,
+                  .n = p.n,
+                  .k = p.k,
+                  .a = p.x,
+                  .lda = p.x_row,
+                  .b = p.w,
+                  .ldb = p.w_row,
+                  .c = p.y,
+                  .ldc = p.y_row},
+                 p.scratch);
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(row_product_kernel)(pool, p);
+}
+
+int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads) {
+  if (m <= kFewRows || n == 0 || k == 0) return 0;
+  if (m > kSomeRows) return tiled_gemm_scratch_floats(m, n, k, threads);
+  const int64_t panel = even_part(k, kPackedDepth) * kMaxPanelCols;
+  return std::min(panel * ceil_div(n, kMaxPanelCols), panel * threads);
+}
+
+}  // namespace heed::kernels
+#endif  // HWY_ONCE

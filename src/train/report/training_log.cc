@@ -1,0 +1,104 @@
+#include "train/report/training_log.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <system_error>
+
+#include "heed/error.h"
+#include "model/hugging_face/json_values.h"
+
+namespace heed {
+namespace {
+
+constexpr const char* kLogFile = "/log.jsonl";
+
+}  // namespace
+
+std::optional<double> LogRecord::value(std::string_view name) const {
+  for (const auto& [key, number] : values) {
+    if (key == name) return number;
+  }
+  return std::nullopt;
+}
+
+std::string to_json_line(const LogRecord& record) {
+  Json json = {{"kind", record.kind}, {"step", record.step}};
+  for (const auto& [key, value] : record.values) json[key] = value;
+  if (!record.samples.empty()) json["samples"] = record.samples;
+  if (!record.text.empty()) json["text"] = record.text;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<LogRecord> record_from_line(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  LogRecord record;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "kind" && value.is_string()) {
+      record.kind = value.get<std::string>();
+    } else if (key == "step" && value.is_number_integer()) {
+      record.step = value.get<int64_t>();
+    } else if (key == "text" && value.is_string()) {
+      record.text = value.get<std::string>();
+    } else if (key == "samples" && value.is_array()) {
+      for (const Json& sample : value) {
+        if (sample.is_string()) record.samples.push_back(sample.get<std::string>());
+      }
+    } else if (value.is_number()) {
+      record.values.emplace_back(key, value.get<double>());
+    }
+  }
+  return record.kind.empty() ? std::nullopt : std::optional(record);
+}
+
+std::vector<LogRecord> read_history(const std::string& folder, int64_t last_step) {
+  std::vector<LogRecord> history;
+  std::map<std::pair<std::string, int64_t>, size_t> places;
+  std::string line;
+  for (std::ifstream file(folder + kLogFile); std::getline(file, line);) {
+    const std::optional<LogRecord> record = record_from_line(line);
+    if (!record || record->step > last_step) continue;
+    // A later line of the same kind and step is the same again.
+    const auto [place, fresh] =
+        places.emplace(std::pair(record->kind, record->step), history.size());
+    if (fresh) {
+      history.push_back(*record);
+    } else {
+      history[place->second] = *record;
+    }
+  }
+  return history;
+}
+
+TrainingLog::TrainingLog(const std::string& folder, int64_t resumed_step)
+    : path_(folder + kLogFile),
+      history_(read_history(folder, resumed_step)),
+      events_(folder, resumed_step > 0 ? resumed_step + 1 : 0) {
+  std::ifstream file(path_, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() == 0) return;
+  file.seekg(-1, std::ios::end);
+  if (file.get() != '\n') std::ofstream(path_, std::ios::app) << "\n";
+}
+
+void TrainingLog::add(const LogRecord& record) {
+  std::ofstream file(path_, std::ios::app);
+  file << to_json_line(record) << "\n";
+  file.flush();
+  if (!file) {
+    const int error = errno;
+    if (!std::filesystem::is_directory(std::filesystem::path(path_).parent_path())) {
+      throw Error(ErrorCode::invalid_argument, path_ + ": the folder was removed during training",
+                  "run the same again to begin anew; no checkpoint is left in it");
+    }
+    throw Error(ErrorCode::invalid_argument, path_ + ": " + std::generic_category().message(error),
+                "free some space, or make the folder writable; the last checkpoint is intact");
+  }
+  for (const auto& [key, value] : record.values) {
+    events_.scalar(record.kind + "/" + key, record.step, value);
+  }
+  history_.push_back(record);
+}
+
+}  // namespace heed

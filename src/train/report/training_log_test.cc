@@ -1,0 +1,46 @@
+#include "train/report/training_log.h"
+
+#include "base/file_testing.h"
+
+namespace heed {
+namespace {
+
+using TrainingLogTest = FolderTest;
+
+TEST(LogRecord, IsOneLineOfJson) {
+  const LogRecord record{.kind = "validate",
+                         .step = 7,
+                         .values = {{"loss", 1.0 / 3}},
+                         .samples = {"a \"b\"\n<c>", "\xff"},
+                         .text = "t"};
+  const std::string line = to_json_line(record);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const LogRecord back = record_from_line(line).value();
+  EXPECT_EQ(back.kind, "validate");
+  EXPECT_EQ(back.step, 7);
+  EXPECT_EQ(back.value("loss"), 1.0 / 3);
+  EXPECT_FALSE(back.value("bleu"));
+  EXPECT_EQ(back.samples.at(0), record.samples[0]);
+  EXPECT_EQ(back.text, "t");
+  EXPECT_FALSE(record_from_line("{\"kind\": \"tr"));
+  EXPECT_FALSE(record_from_line("[]"));
+}
+
+TEST_F(TrainingLogTest, GoesOnAfterAKill) {
+  {
+    TrainingLog log(folder_, 0);
+    for (const int64_t step : {1, 2, 3}) {
+      log.add({.kind = "train", .step = step, .values = {{"loss", 10.0 - double(step)}}});
+    }
+  }
+  std::ofstream(path("log.jsonl"), std::ios::app) << "{\"kind\": \"tra";  // cut short
+  TrainingLog log(folder_, 2);
+  EXPECT_EQ(log.history().size(), 2u);
+  log.add({.kind = "train", .step = 3, .values = {{"loss", 7}}});
+  const TrainingLog again(folder_, 3);
+  ASSERT_EQ(again.history().size(), 3u);  // step 3 was said twice, and counts once
+  EXPECT_EQ(again.history()[2].value("loss"), 7.0);
+}
+
+}  // namespace
+}  // namespace heed
