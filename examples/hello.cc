@@ -1,5 +1,5 @@
 // The shortest program there is: a translation by the model in the box.
-#include <heed/engine.h>
+#include <heed/translate.h>
 
 #include <cstdio>
 

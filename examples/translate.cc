@@ -1,5 +1,5 @@
 // The translation of a text.   translate models/en-de "Good morning. How are you?"
-#include <heed/engine.h>
+#include <heed/translate.h>
 
 #include <cstdio>
 

@@ -8,7 +8,7 @@
 #include "expect_ordinary.h"
 #include "fuzz_folder.h"
 #include "fuzz_model.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "model/network.h"
 
 namespace {

@@ -12,10 +12,7 @@
 // With several workers there are as many schedulers over the one model, and each request goes to
 // the one that has least to do.
 //
-// For one text at a time there are shortcuts at the end of this file:
-//
-//   heed::Translator(model).translate("Good morning. How are you?").text
-//   heed::Generator(model).generate("Once upon a time").text
+// heed/translate.h has shortcuts for one text at a time.
 //
 // Errors: submit() throws invalid_argument for what makes no sense and unsupported for a model that
 // does not generate. Handle::get() throws what went wrong later: cancelled, internal.
@@ -168,74 +165,6 @@ class Engine {
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
-};
-
-// What a word or phrase must be translated as.
-struct Term {
-  std::string source, target;
-};
-
-// A text and its translation. Its sentences are translated one by one, and put back with the white
-// space and blank lines between them.
-struct Translation {
-  std::string text;
-  // The n best, each made of its sentences' translations of that rank; the first is `text`.
-  std::vector<std::string> alternatives;
-  std::vector<double> scores;         // of the alternatives: their sentences' sums
-  std::vector<Alignment> alignments;  // of `text`; spans are those of the whole texts
-  // The terms that occur in the source, as places of TranslateOptions::terms, and whether `text`
-  // has what they must become: a sentence that reaches its greatest length may be without it.
-  struct UsedTerm {
-    size_t term = 0;
-    bool used = false;
-  };
-  std::vector<UsedTerm> terms;
-  int64_t sentences = 0;
-  bool truncated = false;  // something was longer than the model reads, and was cut
-};
-
-struct TranslateOptions {
-  std::optional<SearchOptions> search{};  // nothing: the model's own
-  bool split_sentences = true;
-  std::string source_prefix{};  // before every sentence: "translate English to German: "
-  std::string prefix{};         // how the translation begins
-  std::string source_language{}, target_language{};
-  // Where a sentence has a term's source as whole words, in any case, its search requires the
-  // target, as it is spelt here: a beam of at least 4 finds the place where it costs least.
-  std::vector<Term> terms{};
-  std::function<bool()> is_cancelled{};  // as Engine::run() takes it
-};
-
-class Translator {
- public:
-  // Throws unsupported for a model that has no source.
-  explicit Translator(Model model, const EngineOptions& options = {});
-  // With an engine that others use too.
-  explicit Translator(std::shared_ptr<Engine> engine);
-
-  // Sentences that are still longer than the model reads are cut at spaces and translated in
-  // pieces.
-  Translation translate(std::string_view text, const TranslateOptions& options = {});
-  // Many; on_result in their order, as with Engine::run().
-  void translate(const std::vector<std::string>& texts, const TranslateOptions& options,
-                 const std::function<void(size_t index, Translation&& translation)>& on_result);
-
-  Engine& engine() { return *engine_; }
-
- private:
-  std::shared_ptr<Engine> engine_;
-};
-
-class Generator {
- public:
-  explicit Generator(Model model, const EngineOptions& options = {});
-
-  Answer generate(std::string_view prompt, std::optional<SearchOptions> search = {});
-
-  Engine& engine() { return *engine_; }
-
- private:
-  std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace heed

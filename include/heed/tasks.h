@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "heed/engine.h"
 #include "heed/model.h"
 
 namespace heed {
@@ -239,6 +240,75 @@ class Scorer {
 
  private:
   std::shared_ptr<TaskRunner> runner_;
+};
+
+// ---- Next tokens: models with a decoder and a language-model head ------------------------------
+//
+//   heed::Predicted p = heed::Predictor(model).predict({{.text = "Once upon a"}})[0];
+//   p.next.back()[0].text;        // " time"
+
+struct PredictOptions {
+  int top = 5;             // candidates for each place
+  bool everywhere = true;  // false: only after the last token
+  double temperature = 1;  // that the candidates' probabilities are taken at; above 0
+};
+
+struct Predicted : TaskResult {
+  std::vector<int32_t>
+      ids{};  // as the decoder reads them: its start or the text's first token first
+  // log p of each id, given those before it; one fewer than ids, for nothing comes before the
+  // first. Empty unless everywhere.
+  std::vector<float> token_scores{};
+  // The likeliest tokens after ids[0], after ids[1], …; only the last of them unless everywhere.
+  std::vector<std::vector<Candidate>> next{};
+};
+
+class Predictor {
+ public:
+  explicit Predictor(Model model, const TaskOptions& options = {});
+  // Decoder-only models read the text (or ids); encoder-decoder models the text, and `second` (or
+  // second_ids, with the decoder's start) as far as the target is written. What is longer than the
+  // model reads loses its beginning, so that what comes next still is what is asked.
+  std::vector<Predicted> predict(const std::vector<TaskInput>& inputs,
+                                 const PredictOptions& options = {},
+                                 const std::function<bool()>& is_cancelled = {}) const;
+
+ private:
+  std::shared_ptr<TaskRunner> runner_;
+};
+
+// ---- Constituency trees: encoder-decoder models trained for parsing ----------------------------
+//
+//   heed::Parser parser(heed::Model::load("models/parser"));
+//   parser.parse({"John has a dog ."})[0].tree;   // "(S (NP (NNP John)) (VP (VBZ has) …"
+//
+// The model writes a tree in its linear form (Vinyals et al. 2015), as `heed train` with the parsing objective teaches
+// it; tags are XX if it was taught none. The output is repaired into a tree over exactly the words of the sentence:
+// missing words are added and extra ones dropped.
+
+struct Parsed {
+  std::string tree{};      // in brackets, on one line; empty when there were no words
+  std::string linear{};    // as the model wrote it
+  double score = 0;        // of the search
+  bool truncated = false;  // the sentence was longer than the model reads
+};
+
+class Parser {
+ public:
+  // Throws unsupported for other models.
+  explicit Parser(Model model, const EngineOptions& options = {});
+  // With an engine that others use too.
+  explicit Parser(std::shared_ptr<Engine> engine);
+
+  // Sentences are words with white space between; brackets become -LRB- and -RRB-, as in the Penn
+  // Treebank. `search`: nothing takes the model's own.
+  // `is_cancelled` is as Engine::run() takes it.
+  std::vector<Parsed> parse(const std::vector<std::string>& sentences,
+                            const std::optional<SearchOptions>& search = {},
+                            const std::function<bool()>& is_cancelled = {});
+
+ private:
+  std::shared_ptr<Engine> engine_;
 };
 
 }  // namespace heed

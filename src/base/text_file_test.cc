@@ -1,4 +1,4 @@
-#include "heed/text_file.h"
+#include "base/text_file.h"
 
 #include <zlib.h>
 #include <zstd.h>

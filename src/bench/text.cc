@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/text_file.h"
 #include "base/thread_pool.h"
 #include "bench/row.h"
 #include "bench/text_samples.h"
 #include "heed/bench.h"
 #include "heed/error.h"
-#include "heed/text_file.h"
 #include "heed/tokenizer.h"
 
 namespace heed {

@@ -1,4 +1,4 @@
-// include/heed/heed.h: each function takes C's arguments apart, asks the library, and copies what
+// include/heed/c_api.h: each function takes C's arguments apart, asks the library, and copies what
 // it says into one block of memory. No exception leaves here.
 #include <atomic>
 #include <new>
@@ -8,8 +8,8 @@
 #include "bindings/c_results.h"
 #include "bindings/loaded_model.h"
 #include "bindings/piece_stream.h"
-#include "heed/heed.h"
-#include "heed/models.h"
+#include "heed/c_api.h"
+#include "heed/model_files.h"
 #include "heed/train.h"
 #include "heed/version.h"
 

@@ -4,6 +4,7 @@
 
 #include "heed/engine.h"
 #include "heed/tasks.h"
+#include "heed/translate.h"
 
 namespace heed {
 namespace {

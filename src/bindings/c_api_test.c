@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bindings/c_api_expected.h"
-#include "heed/heed.h"
+#include "heed/c_api.h"
 
 enum { MOST = 4096 };
 

@@ -1,4 +1,4 @@
-// Options of heed/heed.h to those of the library and back, by the list in option_fields.h.
+// Options of heed/c_api.h to those of the library and back, by the list in option_fields.h.
 #pragma once
 
 #include <cstring>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bindings/option_fields.h"
+#include "heed/c_api.h"
 #include "heed/error.h"
-#include "heed/heed.h"
 
 namespace heed::bindings {
 

@@ -1,4 +1,4 @@
-// What the functions of heed/heed.h give to their callers: a struct, and all that it points to.
+// What the functions of heed/c_api.h give to their callers: a struct, and all that it points to.
 //
 //   Given<heed_vectors> vectors;
 //   vectors->values = vectors.copy(numbers);

@@ -13,6 +13,7 @@
 
 #include "heed/engine.h"
 #include "heed/tasks.h"
+#include "heed/translate.h"
 
 namespace heed::bindings {
 

@@ -12,6 +12,7 @@
 
 #include "heed/engine.h"
 #include "heed/tasks.h"
+#include "heed/translate.h"
 
 namespace heed::bindings {
 

@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/text_file.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "heed/error.h"
-#include "heed/text_file.h"
 
 namespace heed::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "heed/error.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 
 namespace heed::cli {
 

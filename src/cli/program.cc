@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/suggest.h"
 #include "cli/flags.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "heed/version.h"
 
 namespace heed::cli {

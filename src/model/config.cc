@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/suggest.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "model/hugging_face/json_values.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "heed/error.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "model/files/safetensors.h"
 #include "model/hugging_face/json_values.h"
 #include "model/network.h"

@@ -1,4 +1,4 @@
-#include "heed/models.h"
+#include "heed/model_files.h"
 
 #include <filesystem>
 #include <functional>

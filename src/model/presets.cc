@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/suggest.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "model/preset_files.h"
 
 namespace heed {

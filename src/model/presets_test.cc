@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heed/error.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "model/parameters.h"
 
 namespace heed {

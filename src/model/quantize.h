@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "model/network.h"
 
 namespace heed {

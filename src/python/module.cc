@@ -8,7 +8,7 @@
 
 #include "bindings/loaded_model.h"
 #include "bindings/piece_stream.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "heed/train.h"
 #include "heed/version.h"
 #include "python/calls.h"

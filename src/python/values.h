@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/suggest.h"
 #include "bindings/option_fields.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 
 namespace heed::python {
 

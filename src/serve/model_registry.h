@@ -15,10 +15,9 @@
 #include <vector>
 
 #include "heed/engine.h"
-#include "heed/models.h"
-#include "heed/parse.h"
-#include "heed/predict.h"
+#include "heed/model_files.h"
 #include "heed/tasks.h"
+#include "heed/translate.h"
 
 namespace heed::serve {
 

@@ -1,7 +1,7 @@
 // Models that earlier releases wrote load, and say what they said then.
 #include "base/file_testing.h"
+#include "base/text_file.h"
 #include "heed/tasks.h"
-#include "heed/text_file.h"
 #include "heed/train.h"
 
 namespace heed {

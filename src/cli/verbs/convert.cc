@@ -6,7 +6,7 @@
 #include "cli/out_folder.h"
 #include "cli/program.h"
 #include "heed/error.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 
 namespace heed::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include "cli/program.h"
 #include "cli/table.h"
 #include "heed/error.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 
 namespace heed::cli {
 namespace {

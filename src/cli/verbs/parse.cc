@@ -1,5 +1,5 @@
 // heed parse: the constituency tree of each sentence.
-#include "heed/parse.h"
+#include "heed/tasks.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -5,7 +5,7 @@
 #include "cli/flags.h"
 #include "cli/program.h"
 #include "cli/table.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 
 namespace heed::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text_file.h"
 #include "cli/flags.h"
 #include "cli/out_folder.h"
 #include "cli/program.h"
@@ -17,9 +18,9 @@
 #include "heed/engine.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "heed/tasks.h"
-#include "heed/text_file.h"
+#include "heed/translate.h"
 
 namespace heed::cli {
 namespace {

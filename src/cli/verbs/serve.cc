@@ -11,10 +11,10 @@
 #include <memory>
 #include <thread>
 
+#include "base/text_file.h"
 #include "cli/flags.h"
 #include "cli/program.h"
 #include "heed/error.h"
-#include "heed/text_file.h"
 
 namespace heed::cli {
 namespace {

@@ -6,13 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "cli/flags.h"
 #include "cli/out_folder.h"
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "heed/error.h"
-#include "heed/text_file.h"
 
 namespace heed::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text_file.h"
 #include "data/records/record_reader.h"
-#include "heed/text_file.h"
 #include "text/unicode/utf8.h"
 
 namespace heed {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <sstream>
 
-#include "heed/text_file.h"
+#include "base/text_file.h"
 #include "infer/engine/engine_testing.h"
 #include "model/presets.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file_testing.h"
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "infer/engine/engine_testing.h"
 #include "model/quantize.h"
 

@@ -3,6 +3,7 @@
 
 #include "heed/engine.h"
 #include "heed/error.h"
+#include "heed/translate.h"
 #include "infer/search/terms.h"
 #include "text/unicode/sentence_splitter.h"
 #include "text/unicode/unicode.h"

@@ -3,6 +3,7 @@
 
 #include "heed/engine.h"
 #include "heed/error.h"
+#include "heed/translate.h"
 #include "infer/engine/engine_testing.h"
 
 namespace heed {

@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "base/text_file.h"
 #include "heed/metrics.h"
-#include "heed/text_file.h"
 #include "infer/tasks/task_testing.h"
 #include "model/files/tensor_file.h"
 

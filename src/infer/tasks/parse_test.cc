@@ -1,4 +1,4 @@
-#include "heed/parse.h"
+#include "heed/tasks.h"
 
 #include "infer/tasks/task_testing.h"
 #include "text/trees/tree.h"

@@ -1,5 +1,5 @@
 // The likeliest next tokens.
-#include "heed/predict.h"
+#include "heed/tasks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "heed/predict.h"
+#include "heed/tasks.h"
 
 #include <atomic>
 #include <cmath>

@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "heed/metrics.h"
-#include "heed/parse.h"
-#include "heed/validate.h"
+#include "heed/tasks.h"
+#include "heed/train.h"
 #include "infer/tasks/task_testing.h"
 
 namespace heed {

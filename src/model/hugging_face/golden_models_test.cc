@@ -12,7 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "heed/models.h"
+#include "heed/model_files.h"
 #include "model/network.h"
 
 namespace heed {

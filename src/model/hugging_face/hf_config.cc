@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/suggest.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "model/hugging_face/hf_architectures.h"
 #include "model/hugging_face/hf_tensor_map.h"
 #include "model/hugging_face/hugging_face.h"

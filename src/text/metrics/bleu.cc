@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/suggest.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
-#include "heed/suggest.h"
 #include "text/metrics/bleu_tokenizers.h"
 #include "text/metrics/metric_signature.h"
 #include "text/metrics/metric_text.h"

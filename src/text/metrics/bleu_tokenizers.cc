@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/suggest.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "text/metrics/metric_text.h"
 #include "text/unicode/unicode.h"
 #include "text/unicode/utf8.h"

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/suggest.h"
+#include "base/text_file.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
-#include "heed/suggest.h"
-#include "heed/text_file.h"
 #include "text/metrics/metric_text.h"
 #include "text/trees/bracket_tree.h"
 #include "text/trees/tree.h"

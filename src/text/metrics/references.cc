@@ -1,9 +1,9 @@
 // Reading hypotheses and references.
 #include <string_view>
 
+#include "base/text_file.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
-#include "heed/text_file.h"
 #include "text/metrics/metric_text.h"
 
 namespace heed {

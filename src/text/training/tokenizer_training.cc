@@ -4,8 +4,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/suggest.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "text/tokenizers/byte_tokenizer.h"
 #include "text/tokenizers/char_tokenizer.h"
 #include "text/training/training_lines.h"

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/enum_names.h"
-#include "heed/text_file.h"
+#include "base/text_file.h"
 
 namespace heed {
 

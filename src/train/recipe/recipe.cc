@@ -11,8 +11,8 @@
 #include <optional>
 #include <sstream>
 
+#include "base/suggest.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "model/config.h"
 #include "model/hugging_face/json_values.h"
 #include "model/network.h"

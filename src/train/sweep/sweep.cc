@@ -16,8 +16,8 @@
 
 #include "base/atomic_file.h"
 #include "base/mapped_file.h"
+#include "base/suggest.h"
 #include "heed/error.h"
-#include "heed/suggest.h"
 #include "model/hugging_face/json_values.h"
 #include "train/recipe/preparation.h"
 #include "train/recipe/recipe.h"
