@@ -9,6 +9,7 @@
 #include "cli/search_flags.h"
 #include "cli/table.h"
 #include "heed/error.h"
+#include "heed/translate.h"
 
 namespace heed::cli {
 namespace {
