@@ -1,4 +1,4 @@
-"""The rows of bench/comparison.py as pictures (SVG) and as Markdown tables, for docs/performance.md."""
+"""The rows of bench/comparison.py as pictures (SVG) and as Markdown tables, for docs/results/performance.md."""
 import math
 
 import comparison

@@ -16,7 +16,7 @@ namespace {
 constexpr double kMinBlockFlops = 1e6;
 // Each block packs the operand that it shares with the others again, and the library is slow on
 // slivers: blocks of this many rows (or columns) cost a single thread little. See
-// docs/experiments.md for the measurements.
+// docs/results/experiments.md for the measurements.
 constexpr int64_t kBlockSize = 1024;
 constexpr int64_t kMinBlockSize = 64;
 constexpr int64_t kMaxBlocks = 16;

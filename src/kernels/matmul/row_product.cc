@@ -19,7 +19,7 @@
 #define HEED_KERNELS_ROW_PRODUCT_ONCE_
 namespace heed::kernels {
 
-// Sizes found by measurement; docs/experiments.md has the figures. None of them shows in a result.
+// Sizes found by measurement; docs/results/experiments.md has the figures. None of them shows in a result.
 
 // Up to this many rows the weight is used as it comes from memory: reading it is what takes time.
 inline constexpr int64_t kFewRows = 8;

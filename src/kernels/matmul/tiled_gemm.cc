@@ -480,7 +480,7 @@ void chained_gemm(ThreadPool& pool, const Gemm& product, float* scratch) {
 // On Intel's CPUs with AVX-512 the library (oneDNN 2.6) reaches 0.6 to 0.75 of the best speed for
 // gradients of weights [out, in] with more outputs than inputs. For gradients of inputs it is ahead
 // where sums are long and there are more rows than columns, and behind elsewhere
-// (docs/experiments.md, "The tiled product").
+// (docs/results/experiments.md, "The tiled product").
 bool tiled_gemm_is_faster(const Gemm& g) {
   constexpr int64_t kMinCols = 64, kShortSum = 384;
   if (g.transpose_b || g.n < kMinCols || !is_intel_with_avx512()) return false;
