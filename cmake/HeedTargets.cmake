@@ -22,7 +22,7 @@ function(heed_compile_options target)
     endif()
   elseif(HEED_SANITIZE)
     # Fewer instruction sets, less time to build; the plain build tests all of them. With the thread
-    # sanitizer GCC 12 breaks off at AVX-512 code (row_product.cc: internal compiler error).
+    # sanitizer GCC 12 breaks off at AVX-512 code (matmul.cc: internal compiler error).
     set(disabled "HWY_SSSE3|HWY_SSE4")
     if(HEED_SANITIZE STREQUAL "thread")
       string(APPEND disabled "|HWY_AVX3|HWY_AVX3_DL")

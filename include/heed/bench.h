@@ -47,7 +47,7 @@ struct OpsBench {
   double gemm_limit_gflops = 0;    // the best GEMM seen in this run
   double bandwidth_limit_gbs = 0;  // streaming copy through memory
   double update_limit_gbs = 0;     // the same in place: the memory limit of adam and rope
-  double read_limit_gbs = 0;       // the same without writing: that of row_product on few rows
+  double read_limit_gbs = 0;       // the same without writing: that of matmul on few rows
   double l2_limit_gbs = 0;         // streaming copy within the L2 caches
   std::vector<OpsBenchRow> rows;
 };

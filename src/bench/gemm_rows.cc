@@ -10,13 +10,13 @@
 #include "bench/limits.h"
 #include "bench/row.h"
 #include "kernels/matmul/gemm.h"
-#include "kernels/matmul/row_product.h"
+#include "kernels/matmul/matmul.h"
 
 namespace heed::bench {
 namespace {
 
 using kernels::Gemm;
-using kernels::RowProduct;
+using kernels::Matmul;
 
 // One layer's matrix in training: activations [rows, in] times weights [out, in].
 struct Layer {
@@ -124,7 +124,7 @@ Time measure(const Gemm& shape, Bench& bench, const Ours& ours) {
 }
 
 // The same product as a GEMM's x Wᵀ, by the forward's own kernel.
-RowProduct as_row_product(const Gemm& g, float* scratch) {
+Matmul as_matmul(const Gemm& g, float* scratch) {
   return {.m = g.m,
           .n = g.n,
           .k = g.k,
@@ -139,16 +139,15 @@ RowProduct as_row_product(const Gemm& g, float* scratch) {
 
 Arena scratch_for(const Layer& layer, ThreadPool& pool) {
   const int64_t floats =
-      kernels::row_product_scratch_floats(layer.rows, layer.out, layer.in, pool.threads());
+      kernels::matmul_scratch_floats(layer.rows, layer.out, layer.in, pool.threads());
   return Arena(static_cast<size_t>(floats) * sizeof(float));
 }
 
 Time measure_forward(const Layer& layer, Bench& bench) {
   Arena arena = scratch_for(layer, bench.pool);
   float* scratch = arena.allocate<float>(arena.capacity_bytes() / sizeof(float));
-  return measure(training_products(layer)[0].gemm, bench, [&](const Gemm& g) {
-    kernels::row_product(bench.pool, as_row_product(g, scratch));
-  });
+  return measure(training_products(layer)[0].gemm, bench,
+                 [&](const Gemm& g) { kernels::matmul(bench.pool, as_matmul(g, scratch)); });
 }
 
 // Decoding goes through the weights of many layers for each token: so many matrices that none is
@@ -174,7 +173,7 @@ Time measure_decoding(const Layer& layer, Bench& bench) {
     return timed([&] {
       for (int64_t i = 0; i < weights; ++i) {
         g.b = w + i * weight;
-        kernels::row_product(bench.pool, as_row_product(g, scratch));
+        kernels::matmul(bench.pool, as_matmul(g, scratch));
       }
     });
   });
@@ -209,9 +208,9 @@ void add_gemm_rows(std::vector<Row>& rows) {
   }
 }
 
-void add_row_product_rows(std::vector<Row>& rows) {
+void add_matmul_rows(std::vector<Row>& rows) {
   for (const Layer& layer : kLayers) {
-    rows.push_back({.name = std::string("row_product ") + layer.name,
+    rows.push_back({.name = std::string("matmul ") + layer.name,
                     .shape = shape_of(layer.rows, layer.out, layer.in),
                     .cost = cost_of(layer.rows, layer.out, layer.in),
                     .limit = Limit::gemm,
@@ -219,7 +218,7 @@ void add_row_product_rows(std::vector<Row>& rows) {
                     .measure = [layer](Bench& bench) { return measure_forward(layer, bench); }});
   }
   for (const Layer& layer : kDecodingLayers) {
-    rows.push_back({.name = std::string("row_product ") + layer.name,
+    rows.push_back({.name = std::string("matmul ") + layer.name,
                     .shape = shape_of(layer.rows, layer.out, layer.in),
                     .cost = cost_of(layer.rows, layer.out, layer.in),
                     .limit = Limit::memory,

@@ -24,7 +24,7 @@ SpeedSizes sizes_for(int threads) {
 std::vector<Row> matching_rows(int threads, const std::string& filter) {
   std::vector<Row> rows, matching;
   add_gemm_rows(rows);
-  add_row_product_rows(rows);
+  add_matmul_rows(rows);
   const SpeedSizes sizes = sizes_for(threads);
   add_op_rows(sizes, rows);
   add_attention_rows(rows);

@@ -55,7 +55,7 @@ TEST(BenchOps, ComparesGemmWithTheLibraryAlone) {
 TEST(BenchOps, ComparesFewRowsWithReadingTheWeight) {
   const OpsBench bench = bench_ops({.threads = 1,
                                     .seconds_per_row = 0.001,
-                                    .filter = "row_product decoding transformer-base ffn_out"});
+                                    .filter = "matmul decoding transformer-base ffn_out"});
   ASSERT_EQ(bench.rows.size(), 1u);
   EXPECT_EQ(bench.rows[0].limit, Limit::memory);
   EXPECT_GT(bench.read_limit_gbs, 0);

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/philox.h"
 #include "bench/row.h"
-#include "kernels/matmul/packed_product.h"
+#include "kernels/matmul/packed_matmul.h"
 
 namespace heed::bench {
 namespace {
@@ -44,9 +44,9 @@ float* random_floats(Arena& memory, int64_t count, Random& random) {
 void fill(const PackedWeight& w, const float* row) {
   const auto bytes = static_cast<size_t>(kernels::packed_bytes(w.type, w.n, w.k));
   std::fill_n(w.memory, bytes, std::byte{0});
-  std::vector<std::byte> numbers(static_cast<size_t>(kernels::narrow_row_bytes(w.type, w.k)));
-  std::vector<float> scales(static_cast<size_t>(kernels::narrow_row_scales(w.type, w.k)));
-  kernels::narrow_rows(w.type, {row, 1, w.k}, numbers.data(), scales.data());
+  std::vector<std::byte> numbers(static_cast<size_t>(kernels::quantized_row_bytes(w.type, w.k)));
+  std::vector<float> scales(static_cast<size_t>(kernels::quantized_row_scales(w.type, w.k)));
+  kernels::quantize_rows(w.type, {row, 1, w.k}, numbers.data(), scales.data());
   for (int64_t j = 0; j < w.n; ++j) {
     kernels::pack_rows(w, j, 1, numbers.data(), scales.data());
   }
@@ -55,7 +55,7 @@ void fill(const PackedWeight& w, const float* row) {
 Time measure(const Shape& s, Bench& bench) {
   PackedWeight w{s.type, s.n, s.k};
   const int64_t scratch_floats =
-      std::max<int64_t>(1, kernels::packed_product_scratch_floats(s.m, w, bench.pool.threads()));
+      std::max<int64_t>(1, kernels::packed_matmul_scratch_floats(s.m, w, bench.pool.threads()));
   const auto weight_bytes = static_cast<size_t>(s.weight_bytes());
   Arena memory(weight_bytes +
                static_cast<size_t>(s.m * s.k + s.m * s.n + scratch_floats) * sizeof(float) +
@@ -68,7 +68,7 @@ Time measure(const Shape& s, Bench& bench) {
   fill(w, x);
   return {best_seconds(bench.seconds, [&] {
     const Clock::time_point start = Clock::now();
-    kernels::packed_product(
+    kernels::packed_matmul(
         bench.pool,
         {.m = s.m, .x = x, .x_row = s.k, .w = w, .y = y, .y_row = s.n, .scratch = scratch});
     return seconds_since(start);

@@ -69,7 +69,7 @@ struct Row {
 // gemm_rows.cc: the GEMM seam and the forward's row product on the shapes of training, next to
 // oneDNN with threads of its own; the row product on few rows, next to reading the weight.
 void add_gemm_rows(std::vector<Row>& rows);
-void add_row_product_rows(std::vector<Row>& rows);
+void add_matmul_rows(std::vector<Row>& rows);
 // op_rows.cc: the op table's speed cases.
 void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
 // attention_rows.cc: attention over long sequences, over rows and over a cache's blocks.

@@ -323,10 +323,10 @@ void each_initial_rows(const ParameterSpec& spec, uint64_t seed, const Write& wr
 
 void narrow_and_pack(const PackedWeight& to, int64_t first, const kernels::FloatRows& rows) {
   std::vector<std::byte> numbers(
-      static_cast<size_t>(rows.rows * kernels::narrow_row_bytes(to.type, rows.k)));
+      static_cast<size_t>(rows.rows * kernels::quantized_row_bytes(to.type, rows.k)));
   std::vector<float> scales(
-      static_cast<size_t>(rows.rows * kernels::narrow_row_scales(to.type, rows.k)));
-  kernels::narrow_rows(to.type, rows, numbers.data(), scales.data());
+      static_cast<size_t>(rows.rows * kernels::quantized_row_scales(to.type, rows.k)));
+  kernels::quantize_rows(to.type, rows, numbers.data(), scales.data());
   kernels::pack_rows(to, first, rows.rows, numbers.data(), scales.data());
 }
 
@@ -422,7 +422,8 @@ std::vector<float> Parameters::floats(std::string_view name) const {
     return {from.begin(), from.end()};
   }
   std::vector<float> numbers(static_cast<size_t>(w.n * w.k));
-  for (int64_t row = 0; row < w.n; ++row) kernels::unpack_row(w, row, numbers.data() + row * w.k);
+  for (int64_t row = 0; row < w.n; ++row)
+    kernels::dequantize_packed_row(w, row, numbers.data() + row * w.k);
   return numbers;
 }
 

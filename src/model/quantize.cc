@@ -32,14 +32,15 @@ double pack_matrix(ThreadPool& pool, std::span<const float> values, const Packed
   std::vector<Loss> losses(static_cast<size_t>(to.n));
   constexpr int64_t kGrain = 48;
   pool.parallel_for(to.n, kGrain, [&](int64_t begin, int64_t end) {
-    std::vector<std::byte> numbers(static_cast<size_t>(kernels::narrow_row_bytes(to.type, to.k)));
-    std::vector<float> scales(static_cast<size_t>(kernels::narrow_row_scales(to.type, to.k)));
+    std::vector<std::byte> numbers(
+        static_cast<size_t>(kernels::quantized_row_bytes(to.type, to.k)));
+    std::vector<float> scales(static_cast<size_t>(kernels::quantized_row_scales(to.type, to.k)));
     std::vector<float> again(static_cast<size_t>(to.k));
     for (int64_t row = begin; row < end; ++row) {
       const float* from = values.data() + row * to.k;
-      kernels::narrow_rows(to.type, {from, 1, to.k}, numbers.data(), scales.data());
+      kernels::quantize_rows(to.type, {from, 1, to.k}, numbers.data(), scales.data());
       kernels::pack_rows(to, row, 1, numbers.data(), scales.data());
-      kernels::widen_row(to.type, numbers.data(), scales.data(), to.k, again.data());
+      kernels::dequantize_row(to.type, numbers.data(), scales.data(), to.k, again.data());
       Loss& loss = losses[static_cast<size_t>(row)];
       for (int64_t i = 0; i < to.k; ++i) {
         const double lost = static_cast<double>(from[i]) - again[static_cast<size_t>(i)];

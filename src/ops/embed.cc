@@ -86,7 +86,7 @@ void Record::backward(Ctx& ctx) {
 void gather_packed_rows(const Table& table, int64_t begin, int64_t end, Mat y) {
   for (int64_t r = begin; r < end; ++r) {
     float* row = y.row(r);
-    kernels::unpack_row(table.weight.packed, table.ids[r] + table.first_row, row);
+    kernels::dequantize_packed_row(table.weight.packed, table.ids[r] + table.first_row, row);
     for (int64_t i = 0; i < y.cols; ++i) row[i] *= table.scale;
   }
 }

@@ -2,7 +2,7 @@
 #include "kernels/rows/elementwise.h"
 #include "ops/ops.h"
 #include "ops/weight_gradient.h"
-#include "ops/weight_product.h"
+#include "ops/weight_matmul.h"
 
 namespace heed {
 namespace {
@@ -97,7 +97,7 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation, float p)
   // The product goes straight to y; only an activation whose derivative needs its input keeps that.
   const bool keep_sum = ctx.tape && kernels::backward_needs_input(activation);
   const Mat sum = keep_sum ? ctx.matrix(rows, out) : y.value;
-  weight_product(ctx, x.value, layer, sum);
+  weight_matmul(ctx, x.value, layer, sum);
   if (layer.bias || activation != Activation::none) {
     ctx.parallel(rows, row_grain(out), [&](int64_t begin, int64_t end) {
       kernels::bias_activation({.x = sum.row(begin),

@@ -62,10 +62,10 @@ TEST(LinearAdd, IsTheResidualAddOfTheLinearLayer) {
         Arena memory(bytes);
         PackedWeight packed{type, kOut, kIn, memory.allocate<std::byte>(bytes)};
         std::vector<std::byte> numbers(
-            static_cast<size_t>(kOut * kernels::narrow_row_bytes(type, kIn)));
+            static_cast<size_t>(kOut * kernels::quantized_row_bytes(type, kIn)));
         std::vector<float> scales(
-            static_cast<size_t>(kOut * kernels::narrow_row_scales(type, kIn)));
-        kernels::narrow_rows(type, {values.data(), kOut, kIn}, numbers.data(), scales.data());
+            static_cast<size_t>(kOut * kernels::quantized_row_scales(type, kIn)));
+        kernels::quantize_rows(type, {values.data(), kOut, kIn}, numbers.data(), scales.data());
         kernels::pack_rows(packed, 0, kOut, numbers.data(), scales.data());
         Linear narrow = layer;
         narrow.weight = {ConstMat(nullptr, kOut, kIn), nullptr, packed};

@@ -6,7 +6,7 @@
 #include "ops/ops.h"
 #include "ops/row_sums.h"
 #include "ops/weight_gradient.h"
-#include "ops/weight_product.h"
+#include "ops/weight_matmul.h"
 
 namespace heed {
 namespace {
@@ -30,7 +30,7 @@ struct RowSpan {
 
 // logits = x Wᵀ + b for a tile of rows.
 void tile_logits(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat logits) {
-  weight_product(ctx, {x.row(tile.begin), tile.rows(), x.cols, x.stride}, output, logits);
+  weight_matmul(ctx, {x.row(tile.begin), tile.rows(), x.cols, x.stride}, output, logits);
   if (!output.bias) return;
   ctx.parallel(tile.rows(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

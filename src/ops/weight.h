@@ -2,8 +2,8 @@
 // In inference a matrix may be held in fewer bytes instead (kernels/matmul/packed_weight.h).
 #pragma once
 
+#include "kernels/matmul/matmul.h"
 #include "kernels/matmul/packed_weight.h"
-#include "kernels/matmul/row_product.h"
 #include "ops/mat.h"
 
 namespace heed {

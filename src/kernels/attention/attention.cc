@@ -11,7 +11,8 @@
 //
 #include "hwy/highway.h"
 #include "kernels/attention/attention_rows-inl.h"
-#include "kernels/matmul/tile-inl.h"
+#include "kernels/matmul/strided_matmul-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
@@ -65,17 +66,17 @@ void pack_transposed(const float* from, int64_t stride, int64_t rows, int64_t he
 // scores [queries, columns] = Q Kᵀ, unscaled.
 void raw_scores(const ScoreTile& tile, const float* packed_keys, float* scores) {
   const Attention& a = tile.p().a;
-  tile_product({.m = tile.q.queries,
-                .n = tile.columns,
-                .k = a.head_dim,
-                .a = tile.q.q(),
-                .a_row = a.q_stride,
-                .a_col = 1,
-                .b = packed_keys + tile.key * a.head_dim + tile.column,
-                .b_row = kKeyTile,
-                .c = scores + tile.column,
-                .c_row = kKeyTile,
-                .accumulate = false});
+  strided_matmul({.m = tile.q.queries,
+                  .n = tile.columns,
+                  .k = a.head_dim,
+                  .a = tile.q.q(),
+                  .a_row = a.q_stride,
+                  .a_col = 1,
+                  .b = packed_keys + tile.key * a.head_dim + tile.column,
+                  .b_row = kKeyTile,
+                  .c = scores + tile.column,
+                  .c_row = kKeyTile,
+                  .accumulate = false});
 }
 
 // What backward knows of one row besides its scores.
@@ -143,17 +144,17 @@ void backward_tile(const QueryTile& q, const AttentionGradients& g, const Worksp
 
   for_each_key_tile(q, [&](const ScoreTile& tile) {
     raw_scores(tile, work.keys, work.scores);
-    tile_product({.m = q.queries,  // dP = dO Vᵀ
-                  .n = tile.columns,
-                  .k = a.head_dim,
-                  .a = d_out,
-                  .a_row = g.d_out_stride,
-                  .a_col = 1,
-                  .b = work.values + tile.key * a.head_dim + tile.column,
-                  .b_row = kKeyTile,
-                  .c = work.d_scores + tile.column,
-                  .c_row = kKeyTile,
-                  .accumulate = false});
+    strided_matmul({.m = q.queries,  // dP = dO Vᵀ
+                    .n = tile.columns,
+                    .k = a.head_dim,
+                    .a = d_out,
+                    .a_row = g.d_out_stride,
+                    .a_col = 1,
+                    .b = work.values + tile.key * a.head_dim + tile.column,
+                    .b_row = kKeyTile,
+                    .c = work.d_scores + tile.column,
+                    .c_row = kKeyTile,
+                    .accumulate = false});
     for (int64_t r = 0; r < q.queries; ++r) {
       const bool drops = a.dropout.p > 0;
       if (drops) {
@@ -167,39 +168,39 @@ void backward_tile(const QueryTile& q, const AttentionGradients& g, const Worksp
       backward_row(tile, r, scoring, row, work.scores + r * kKeyTile, work.d_scores + r * kKeyTile);
     }
     const int64_t key_row = p.first_key + tile.first_key();
-    tile_product({.m = q.queries,  // dQ += dS K
-                  .n = a.head_dim,
-                  .k = tile.keys,
-                  .a = work.d_scores + tile.column,
-                  .a_row = kKeyTile,
-                  .a_col = 1,
-                  .b = p.k + tile.first_key() * a.k_stride,
-                  .b_row = a.k_stride,
-                  .c = g.dq + q.row() * g.dq_stride + q.column(),
-                  .c_row = g.dq_stride,
-                  .accumulate = true});
-    tile_product({.m = tile.keys,  // dK += dSᵀ Q
-                  .n = a.head_dim,
-                  .k = q.queries,
-                  .a = work.d_scores + tile.column,
-                  .a_row = 1,
-                  .a_col = kKeyTile,
-                  .b = q.q(),
-                  .b_row = a.q_stride,
-                  .c = g.dk + key_row * g.dk_stride + kv_column,
-                  .c_row = g.dk_stride,
-                  .accumulate = true});
-    tile_product({.m = tile.keys,  // dV += Pᵀ dO
-                  .n = a.head_dim,
-                  .k = q.queries,
-                  .a = work.scores + tile.column,
-                  .a_row = 1,
-                  .a_col = kKeyTile,
-                  .b = d_out,
-                  .b_row = g.d_out_stride,
-                  .c = g.dv + key_row * g.dv_stride + kv_column,
-                  .c_row = g.dv_stride,
-                  .accumulate = true});
+    strided_matmul({.m = q.queries,  // dQ += dS K
+                    .n = a.head_dim,
+                    .k = tile.keys,
+                    .a = work.d_scores + tile.column,
+                    .a_row = kKeyTile,
+                    .a_col = 1,
+                    .b = p.k + tile.first_key() * a.k_stride,
+                    .b_row = a.k_stride,
+                    .c = g.dq + q.row() * g.dq_stride + q.column(),
+                    .c_row = g.dq_stride,
+                    .accumulate = true});
+    strided_matmul({.m = tile.keys,  // dK += dSᵀ Q
+                    .n = a.head_dim,
+                    .k = q.queries,
+                    .a = work.d_scores + tile.column,
+                    .a_row = 1,
+                    .a_col = kKeyTile,
+                    .b = q.q(),
+                    .b_row = a.q_stride,
+                    .c = g.dk + key_row * g.dk_stride + kv_column,
+                    .c_row = g.dk_stride,
+                    .accumulate = true});
+    strided_matmul({.m = tile.keys,  // dV += Pᵀ dO
+                    .n = a.head_dim,
+                    .k = q.queries,
+                    .a = work.scores + tile.column,
+                    .a_row = 1,
+                    .a_col = kKeyTile,
+                    .b = d_out,
+                    .b_row = g.d_out_stride,
+                    .c = g.dv + key_row * g.dv_stride + kv_column,
+                    .c_row = g.dv_stride,
+                    .accumulate = true});
   });
 }
 

@@ -1,7 +1,7 @@
 // Attention's forward: tiles of queries against tiles of keys, with an online softmax.
 //
 // Keys and values are read in blocks of kKvBlock positions, as a cache has them (kv_blocks.h); rows
-// are packed so first. A tile of queries is worked on in blocks of kProductRows rows, each over the
+// are packed so first. A tile of queries is worked on in blocks of kAttentionTileRows rows, each over the
 // columns that any of its rows sees: a causal mask costs a few columns a row.
 #include <algorithm>
 #include <cmath>
@@ -16,10 +16,11 @@
 //
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/attention/attention_products-inl.h"
+#include "kernels/attention/attention_matmul-inl.h"
 #include "kernels/attention/attention_rows-inl.h"
 #include "kernels/matmul/columns-inl.h"
 #include "kernels/simd/math-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -81,8 +82,8 @@ HWY_INLINE void pack_block(const float* from, int64_t stride, int64_t rows, int6
   for (int64_t r = 0; r < kKvBlock; r += lanes()) {
     const int64_t some = std::clamp<int64_t>(rows - r, 0, lanes());
     for_each_column({from + r * stride, stride, some, head_dim, false},
-                    [&](int64_t l, Vector column)
-                        HWY_ATTR { hn::StoreU(column, Floats(), to + l * kKvBlock + r); });
+                    [&](int64_t l, FloatVec column)
+                        HWY_ATTR { hn::StoreU(column, FloatTag(), to + l * kKvBlock + r); });
   }
 }
 
@@ -227,7 +228,7 @@ void scale_row(float factor, int64_t n, const float* from, float* to) {
 }
 
 // The rows of a tile of queries that are worked on together, all of them over the same columns.
-constexpr int64_t kBlockRows = kProductRows;
+constexpr int64_t kBlockRows = kAttentionTileRows;
 constexpr int64_t kRowBlocks = (kQueryTile + kBlockRows - 1) / kBlockRows;
 
 // Forward of one tile of queries.
@@ -301,13 +302,13 @@ class ForwardTile {
 
   // scores [rows, columns] = Q Kᵀ, unscaled. Some keys at a time meet all rows.
   void scores(const TileSource& from) {
-    const ScoreProduct product{work_.queries, a_.head_dim, from.keys, work_.scores};
+    const ScoreMatmul product{work_.queries, a_.head_dim, from.keys, work_.scores};
     const int64_t panel = rows_ == 1 ? kKeyTile : score_panel();
     for (int64_t column = 0; column < kKeyTile; column += panel) {
       for (int64_t b = 0; b < blocks(); ++b) {
         const int64_t begin = std::max(columns_[b].begin, column);
         const int64_t end = std::min(columns_[b].end, column + panel);
-        if (begin < end) score_product(product, b * kBlockRows, rows_in(b), begin, end);
+        if (begin < end) score_matmul(product, b * kBlockRows, rows_in(b), begin, end);
       }
     }
   }
@@ -318,7 +319,7 @@ class ForwardTile {
   }
 
   // Turns the scores of a block of rows into what is summed.
-  void soften(const ScoreTile& tile, int64_t first, int64_t rows, const Columns& columns) {
+  void softmax_tile(const ScoreTile& tile, int64_t first, int64_t rows, const Columns& columns) {
     const FloatTag d;
     float* scores = work_.scores + first * kKeyTile;
     for (int64_t r = 0; r < rows; ++r) {
@@ -354,20 +355,20 @@ class ForwardTile {
     const TileSource from(source_, tile);
     find_columns(tile);
     scores(from);
-    const ValueProduct product{work_.scores, from.values,
-                               q_.p.table ? a_.head_dim : source_.value_stride, a_.head_dim,
-                               work_.sums};
+    const ValueMatmul product{work_.scores, from.values,
+                              q_.p.table ? a_.head_dim : source_.value_stride, a_.head_dim,
+                              work_.sums};
     const int64_t keys_end = tile.column + tile.keys;
     for (int64_t b = 0; b < blocks(); ++b) {
       const Columns& columns = columns_[b];
       if (columns.begin >= columns.end) continue;
-      soften(tile, b * kBlockRows, rows_in(b), columns);
+      softmax_tile(tile, b * kBlockRows, rows_in(b), columns);
     }
     for (int64_t b = 0; b < blocks(); ++b) {
       const Columns& columns = columns_[b];
       if (columns.begin >= columns.end) continue;
-      value_product(product, b * kBlockRows, rows_in(b), columns.begin,
-                    std::min(columns.end, keys_end));
+      value_matmul(product, b * kBlockRows, rows_in(b), columns.begin,
+                   std::min(columns.end, keys_end));
     }
   }
 

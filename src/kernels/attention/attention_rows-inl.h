@@ -14,15 +14,13 @@
 #include "hwy/highway.h"
 #include "kernels/attention/attention_tiles.h"
 #include "kernels/simd/math-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
-
-using FloatTag = hn::ScalableTag<float>;
-using FloatVec = hn::Vec<FloatTag>;
 
 // What turns a raw score into the number that enters the softmax.
 struct Scoring {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/work_split.h"
 
 namespace heed::kernels {
 namespace {

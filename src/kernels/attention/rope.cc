@@ -8,15 +8,13 @@
 // foreach_target.h comes before highway.h and what includes it.
 #include "base/check.h"
 #include "hwy/highway.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::ScalableTag<float>;
-using FloatVec = hn::Vec<Floats>;
 
 HWY_INLINE void Turn(FloatVec cos, FloatVec sin, FloatVec& a, FloatVec& b) {
   const auto turned = hn::NegMulAdd(b, sin, hn::Mul(a, cos));
@@ -33,7 +31,7 @@ struct RowAngles {
 };
 
 HWY_INLINE void turn_halves(const RowAngles& angles, float* head) {
-  const Floats d;
+  const FloatTag d;
   const auto direction = hn::Set(d, angles.direction);
   for_each_vector(d, angles.pairs, [&](int64_t i, auto io) HWY_ATTR {
     auto a = io.Load(d, head + i), b = io.Load(d, head + angles.pairs + i);
@@ -47,7 +45,7 @@ HWY_INLINE void turn_halves(const RowAngles& angles, float* head) {
 // Turns the pairs that stand one after another at `pairs`, as many as a vector has lanes.
 template <class Io>
 HWY_INLINE void turn_neighbours(const RowAngles& angles, int64_t i, Io io, float* pairs) {
-  const Floats d;
+  const FloatTag d;
   FloatVec a, b;
   hn::LoadInterleaved2(d, pairs, a, b);
   const auto sin = hn::Mul(hn::Set(d, angles.direction), io.Load(d, angles.sin + i));
@@ -56,7 +54,7 @@ HWY_INLINE void turn_neighbours(const RowAngles& angles, int64_t i, Io io, float
 }
 
 HWY_INLINE void turn_interleaved(const RowAngles& angles, float* head) {
-  const Floats d;
+  const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= angles.pairs; i += lanes) {

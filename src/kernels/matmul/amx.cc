@@ -1,7 +1,7 @@
 #include "kernels/matmul/amx.h"
 
 #include "base/check.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/work_split.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -53,7 +53,7 @@ static_assert(sizeof(TileSetup) == 64);
   asm volatile("tdpbsud %%tmm" #w ", %%tmm" #x ", %%tmm" #sums ::: "memory")
 
 template <int kTiles>
-void multiply(const AmxProduct& p, int32_t* sums) {
+void multiply(const AmxMatmul& p, int32_t* sums) {
   constexpr int64_t kSumsRow = kAmxCols * sizeof(int32_t), kTileSums = kAmxRows * kAmxCols;
   HEED_TILE_ZERO(0);
   if constexpr (kTiles > 1) HEED_TILE_ZERO(1);
@@ -62,10 +62,10 @@ void multiply(const AmxProduct& p, int32_t* sums) {
     HEED_TILE_ZERO(3);
   }
   const int8_t* x = p.x;
-  const std::byte *w = p.w, *ahead = p.ahead;
+  const std::byte *w = p.w, *prefetch = p.prefetch;
   for (int64_t c = 0; c < p.chunks; ++c, x += kAmxBytes, w += kAmxRows * p.w_row) {
-    fetch_ahead(ahead, p.ahead_bytes);
-    ahead += p.ahead_bytes;
+    prefetch_l2(prefetch, p.prefetch_bytes);
+    prefetch += p.prefetch_bytes;
     HEED_TILE_LOAD(7, w, p.w_row);
     HEED_TILE_LOAD(4, x, p.x_row);
     HEED_TILE_DOT(0, 4, 7);
@@ -106,14 +106,14 @@ AmxTiles::AmxTiles() {
 
 AmxTiles::~AmxTiles() { asm volatile("tilerelease"); }
 
-void amx_product(const AmxProduct& p, int tiles, int32_t* sums) {
+void amx_matmul(const AmxMatmul& p, int tiles, int32_t* sums) {
   switch (tiles) {
     case 1:
       return multiply<1>(p, sums);
     case 2:
       return multiply<2>(p, sums);
     default:
-      HEED_DCHECK(tiles == kAmxMostTiles, "amx_product: 1, 2 or 4 tiles");
+      HEED_DCHECK(tiles == kAmxMostTiles, "amx_matmul: 1, 2 or 4 tiles");
       return multiply<kAmxMostTiles>(p, sums);
   }
 }
@@ -127,7 +127,7 @@ namespace heed::kernels {
 bool has_amx() { return false; }
 AmxTiles::AmxTiles() = default;
 AmxTiles::~AmxTiles() = default;
-void amx_product(const AmxProduct&, int, int32_t*) { HEED_CHECK(false, "amx_product: no AMX"); }
+void amx_matmul(const AmxMatmul&, int, int32_t*) { HEED_CHECK(false, "amx_matmul: no AMX"); }
 
 }  // namespace heed::kernels
 

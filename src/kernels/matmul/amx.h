@@ -3,7 +3,7 @@
 //
 //   if (has_amx()) {
 //     AmxTiles tiles;                        // this thread's, until it goes
-//     amx_product({.x = …, .chunks = k / 64}, 4, sums);
+//     amx_matmul({.x = …, .chunks = k / 64}, 4, sums);
 //   }
 #pragma once
 
@@ -29,7 +29,7 @@ class AmxTiles {
   AmxTiles& operator=(const AmxTiles&) = delete;
 };
 
-struct AmxProduct {
+struct AmxMatmul {
   const int8_t* x;  // [16 · tiles, 64 · chunks], rows x_row bytes apart
   int64_t x_row;
   int64_t x_tile;  // from tile to tile
@@ -38,11 +38,11 @@ struct AmxProduct {
   int64_t w_row;
   int64_t chunks;
   // What will be needed next: so many bytes are asked for with every chunk.
-  const std::byte* ahead = nullptr;
-  int64_t ahead_bytes = 0;
+  const std::byte* prefetch = nullptr;
+  int64_t prefetch_bytes = 0;
 };
 
 // sums [16 · tiles, 16] = x · w, exactly. tiles: 1, 2 or 4. Needs AmxTiles.
-void amx_product(const AmxProduct& p, int tiles, int32_t* sums);
+void amx_matmul(const AmxMatmul& p, int tiles, int32_t* sums);
 
 }  // namespace heed::kernels

@@ -13,8 +13,9 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/matmul/parts.h"
-#include "kernels/matmul/row_tile-inl.h"
+#include "kernels/matmul/matmul_tile-inl.h"
+#include "kernels/matmul/work_split.h"
+#include "kernels/simd/simd_types-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
@@ -23,15 +24,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 // A vector of 128-bit blocks, block b from p + 4 · b · row.
-HWY_INLINE Vector load_blocks(const float* HWY_RESTRICT p, int64_t row) {
-  const Floats d;
+HWY_INLINE FloatVec load_blocks(const float* HWY_RESTRICT p, int64_t row) {
+  const FloatTag d;
   if constexpr (HWY_MAX_BYTES == 16) {
     return hn::LoadU(d, p);
   } else if constexpr (HWY_MAX_BYTES == 32) {
-    const hn::Half<Floats> half;
+    const hn::Half<FloatTag> half;
     return hn::Combine(d, hn::LoadU(half, p + 4 * row), hn::LoadU(half, p));
   } else {
-    Vector v = hn::LoadDup128(d, p);
+    FloatVec v = hn::LoadDup128(d, p);
     v = hn::IfThenElse(hn::FirstN(d, 4), v, hn::LoadDup128(d, p + 4 * row));
     v = hn::IfThenElse(hn::FirstN(d, 8), v, hn::LoadDup128(d, p + 8 * row));
     return hn::IfThenElse(hn::FirstN(d, 12), v, hn::LoadDup128(d, p + 12 * row));
@@ -40,11 +41,11 @@ HWY_INLINE Vector load_blocks(const float* HWY_RESTRICT p, int64_t row) {
 
 // Four columns of as many rows as a vector has lanes: columns[c] has w[r * row + c] in lane r.
 // Loading puts rows 4b … 4b + 3 into block b, so what is left is a 4 × 4 transpose in each block.
-HWY_INLINE void load_columns(const float* HWY_RESTRICT w, int64_t row, Vector (&columns)[4]) {
-  const Floats d;
-  const hn::Repartition<double, Floats> pairs;
-  const Vector row0 = load_blocks(w, row), row1 = load_blocks(w + row, row);
-  const Vector row2 = load_blocks(w + 2 * row, row), row3 = load_blocks(w + 3 * row, row);
+HWY_INLINE void load_columns(const float* HWY_RESTRICT w, int64_t row, FloatVec (&columns)[4]) {
+  const FloatTag d;
+  const hn::Repartition<double, FloatTag> pairs;
+  const FloatVec row0 = load_blocks(w, row), row1 = load_blocks(w + row, row);
+  const FloatVec row2 = load_blocks(w + 2 * row, row), row3 = load_blocks(w + 3 * row, row);
   const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(d, row0, row1));
   const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(d, row2, row3));
   const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(d, row0, row1));
@@ -65,10 +66,10 @@ HWY_INLINE void prefetch_next_rows(const float* w, int64_t row, int64_t l) {
 #endif  // HWY_TARGET != HWY_SCALAR
 
 // One column of `rows` rows, at most a vector of them; zeros beyond.
-HWY_INLINE Vector load_column(const float* w, int64_t row, int64_t rows) {
+HWY_INLINE FloatVec load_column(const float* w, int64_t row, int64_t rows) {
   HWY_ALIGN float column[HWY_MAX_BYTES / sizeof(float)] = {};
   for (int64_t r = 0; r < rows; ++r) column[r] = w[r * row];
-  return hn::Load(Floats(), column);
+  return hn::Load(FloatTag(), column);
 }
 
 // At most a vector of rows of a matrix, such as outputs of a weight [out, in] or keys, and what of
@@ -89,7 +90,7 @@ HWY_INLINE void for_each_column(const WeightRows& from, const Each& each) {
   if (from.rows == lanes()) {
     for (; l + 4 <= from.k; l += 4) {
       if (from.prefetch) prefetch_next_rows(from.w, from.row, l);
-      Vector columns[4];
+      FloatVec columns[4];
       load_columns(from.w + l, from.row, columns);
       for (int c = 0; c < 4; ++c) each(l + c, columns[c]);
     }
@@ -101,7 +102,7 @@ HWY_INLINE void for_each_column(const WeightRows& from, const Each& each) {
 // Rows of a weight [out, in] to their panel, [k, whole vectors of lanes] with zeros beyond the
 // last. `left` of them there are from the first on, also beyond the panel.
 HWY_INLINE void pack_columns(const WeightRows& from, int64_t left, float* HWY_RESTRICT panel) {
-  const Floats d;
+  const FloatTag d;
   const int64_t width = ceil_div(from.rows, lanes()) * lanes();
   for (int64_t j = 0; j < from.rows; j += lanes()) {
     const WeightRows rows{.w = from.w + j * from.row,
@@ -109,7 +110,7 @@ HWY_INLINE void pack_columns(const WeightRows& from, int64_t left, float* HWY_RE
                           .rows = std::min(lanes(), from.rows - j),
                           .k = from.k,
                           .prefetch = from.prefetch && j + 2 * lanes() <= left};
-    for_each_column(rows, [&](int64_t l, Vector column)
+    for_each_column(rows, [&](int64_t l, FloatVec column)
                               HWY_ATTR { hn::Store(column, d, panel + l * width + j); });
   }
 }

@@ -12,8 +12,9 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "kernels/matmul/packed_product.h"
+#include "kernels/matmul/packed_matmul.h"
 #include "kernels/rows/activation-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,13 +23,13 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Part of y: rows [row, row + rows), columns [col, col + cols).
-struct Finished {
+struct EpilogueRange {
   int64_t row, rows, col, cols;
 };
 
 template <class F>
-HWY_NOINLINE void finish_loop(const PackedProduct& p, const Finished& part) {
-  const hn::ScalableTag<float> d;
+HWY_NOINLINE void epilogue_loop(const PackedMatmul& p, const EpilogueRange& part) {
+  const FloatTag d;
   const float* bias = p.bias ? p.bias + part.col : nullptr;
   for (int64_t r = part.row; r < part.row + part.rows; ++r) {
     float* y = p.y + r * p.y_row + part.col;
@@ -44,9 +45,9 @@ HWY_NOINLINE void finish_loop(const PackedProduct& p, const Finished& part) {
 }
 
 // Sums of products to what the layer gives.
-HWY_INLINE void finish(const PackedProduct& p, const Finished& part) {
+HWY_INLINE void apply_epilogue(const PackedMatmul& p, const EpilogueRange& part) {
   if (!p.bias && p.activation == Activation::none && !p.residual) return;
-  VisitActivation(p.activation, [&](auto f) HWY_ATTR { finish_loop<decltype(f)>(p, part); });
+  VisitActivation(p.activation, [&](auto f) HWY_ATTR { epilogue_loop<decltype(f)>(p, part); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -69,17 +69,17 @@ class GemmTest : public testing::TestWithParam<std::tuple<bool, bool, bool>> {};
 
 using Product = void (*)(ThreadPool&, const Gemm&);
 
-void chained(ThreadPool& pool, const Gemm& g) {
+void ordered(ThreadPool& pool, const Gemm& g) {
   const auto floats = static_cast<size_t>(tiled_gemm_scratch_floats(g.m, g.n, g.k, pool.threads()));
   Arena arena((floats + 16) * sizeof(float));
-  chained_gemm(pool, g, arena.allocate<float>(floats));
+  ordered_gemm(pool, g, arena.allocate<float>(floats));
 }
 
 // As the seam chooses, and by our own products whether they would be chosen or not.
 const struct {
   const char* name;
   Product product;
-} kProducts[] = {{"gemm", gemm}, {"tiled_gemm", tiled_gemm}, {"chained_gemm", chained}};
+} kProducts[] = {{"gemm", gemm}, {"tiled_gemm", tiled_gemm}, {"ordered_gemm", ordered}};
 
 void expect_exact(Product multiply, const Shape& shape, bool ta, bool tb, bool accumulate) {
   ThreadPool pool(2);
@@ -108,7 +108,7 @@ TEST_P(GemmTest, MatchesDoublePrecisionAndLeavesTheRestAlone) {
     ASSERT_NO_FATAL_FAILURE(expect_exact(gemm, shape, ta, tb, accumulate));
     for_each_target([&, ta = ta, tb = tb, accumulate = accumulate] {
       ASSERT_NO_FATAL_FAILURE(expect_exact(tiled_gemm, shape, ta, tb, accumulate));
-      ASSERT_NO_FATAL_FAILURE(expect_exact(chained, shape, ta, tb, accumulate));
+      ASSERT_NO_FATAL_FAILURE(expect_exact(ordered, shape, ta, tb, accumulate));
     });
   }
 }

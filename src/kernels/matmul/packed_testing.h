@@ -21,12 +21,12 @@ class PackedMatrix {
       : n_(n),
         k_(k),
         memory_(static_cast<size_t>(packed_bytes(type, n, k))),
-        numbers_(static_cast<size_t>(n * narrow_row_bytes(type, k))),
-        scales_(static_cast<size_t>(n * narrow_row_scales(type, k))) {
+        numbers_(static_cast<size_t>(n * quantized_row_bytes(type, k))),
+        scales_(static_cast<size_t>(n * quantized_row_scales(type, k))) {
     const auto bytes = static_cast<size_t>(packed_bytes(type, n, k));
     weight_ = {type, n, k, memory_.allocate<std::byte>(bytes)};
     std::fill_n(weight_.memory, bytes, std::byte{0});
-    narrow_rows(type, {values.data(), n, k}, numbers_.data(), scales_.data());
+    quantize_rows(type, {values.data(), n, k}, numbers_.data(), scales_.data());
     pack_rows(weight_, 0, n, numbers_.data(), scales_.data());
   }
 
@@ -36,7 +36,8 @@ class PackedMatrix {
   // The floats that it stands for, [n, k].
   std::vector<float> floats() const {
     std::vector<float> values(static_cast<size_t>(n_ * k_));
-    for (int64_t row = 0; row < n_; ++row) unpack_row(weight_, row, values.data() + row * k_);
+    for (int64_t row = 0; row < n_; ++row)
+      dequantize_packed_row(weight_, row, values.data() + row * k_);
     return values;
   }
 

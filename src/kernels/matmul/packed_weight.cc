@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/work_split.h"
 #include "kernels/rows/convert.h"
 
 namespace heed::kernels {
@@ -71,7 +71,7 @@ float best_int4_scale(const float (&w)[kInt4Group]) {
 }
 
 void narrow_int4(const float* w, int64_t k, uint8_t* numbers, float* scales) {
-  std::fill_n(numbers, narrow_row_bytes(WeightType::int4, k), uint8_t{0});
+  std::fill_n(numbers, quantized_row_bytes(WeightType::int4, k), uint8_t{0});
   for (int64_t g = 0; g * kInt4Group < k; ++g) {
     const int64_t begin = g * kInt4Group, count = std::min(kInt4Group, k - begin);
     float group[kInt4Group] = {};
@@ -176,7 +176,7 @@ int64_t packed_bytes(WeightType type, int64_t n, int64_t k) {
   return layout.scales_offset() + scales;
 }
 
-int64_t narrow_row_bytes(WeightType type, int64_t k) {
+int64_t quantized_row_bytes(WeightType type, int64_t k) {
   switch (type) {
     case WeightType::f16:
       return 2 * k;
@@ -190,14 +190,14 @@ int64_t narrow_row_bytes(WeightType type, int64_t k) {
   return 4 * k;
 }
 
-int64_t narrow_row_scales(WeightType type, int64_t k) {
+int64_t quantized_row_scales(WeightType type, int64_t k) {
   if (type == WeightType::int8) return 1;
   return type == WeightType::int4 ? ceil_div(k, kInt4Group) : 0;
 }
 
-void narrow_rows(WeightType type, const FloatRows& from, std::byte* numbers, float* scales) {
-  const int64_t row_bytes = narrow_row_bytes(type, from.k),
-                row_scales = narrow_row_scales(type, from.k);
+void quantize_rows(WeightType type, const FloatRows& from, std::byte* numbers, float* scales) {
+  const int64_t row_bytes = quantized_row_bytes(type, from.k),
+                row_scales = quantized_row_scales(type, from.k);
   for (int64_t r = 0; r < from.rows; ++r) {
     const float* w = from.values + r * from.k;
     std::byte* to = numbers + r * row_bytes;
@@ -213,8 +213,8 @@ void narrow_rows(WeightType type, const FloatRows& from, std::byte* numbers, flo
   }
 }
 
-void widen_row(WeightType type, const std::byte* numbers, const float* scales, int64_t k,
-               float* out) {
+void dequantize_row(WeightType type, const std::byte* numbers, const float* scales, int64_t k,
+                    float* out) {
   if (type == WeightType::f32) {
     std::memcpy(out, numbers, static_cast<size_t>(k) * sizeof(float));
   } else if (type == WeightType::f16) {
@@ -241,16 +241,17 @@ void pack_rows(const PackedWeight& to, int64_t first, int64_t rows, const std::b
                const float* scales) {
   HEED_CHECK(first >= 0 && rows >= 0 && first + rows <= to.n, "pack_rows: rows beyond the weight");
   const PackedLayout layout(to.type, to.n, to.k);
-  const int64_t row_bytes = narrow_row_bytes(to.type, to.k),
-                row_scales = narrow_row_scales(to.type, to.k);
+  const int64_t row_bytes = quantized_row_bytes(to.type, to.k),
+                row_scales = quantized_row_scales(to.type, to.k);
   for (int64_t r = 0; r < rows; ++r) {
     pack_row(to, layout, first + r, numbers + r * row_bytes,
              row_scales > 0 ? scales + r * row_scales : nullptr);
   }
 }
 
-void unpack_narrow_row(const PackedWeight& from, int64_t row, std::byte* numbers, float* scales) {
-  HEED_CHECK(row >= 0 && row < from.n, "unpack_narrow_row: no such row");
+void unpack_quantized_row(const PackedWeight& from, int64_t row, std::byte* numbers,
+                          float* scales) {
+  HEED_CHECK(row >= 0 && row < from.n, "unpack_quantized_row: no such row");
   const PackedLayout layout(from.type, from.n, from.k);
   const Column column = column_of(from, layout, row);
   const auto at = [&](int64_t step) { return column.numbers + step * column.step_bytes; };
@@ -265,7 +266,7 @@ void unpack_narrow_row(const PackedWeight& from, int64_t row, std::byte* numbers
     }
     std::memcpy(scales, column.scales, sizeof(float));
   } else {
-    std::fill_n(numbers, narrow_row_bytes(from.type, from.k), std::byte{0});
+    std::fill_n(numbers, quantized_row_bytes(from.type, from.k), std::byte{0});
     for (int64_t l = 0; l < from.k; ++l) {
       const auto both = static_cast<unsigned>(at(l / 8)[l % 8 / 2]);
       const unsigned q = both >> 4 * (l % 2) & 15u;
@@ -279,8 +280,8 @@ void unpack_narrow_row(const PackedWeight& from, int64_t row, std::byte* numbers
   }
 }
 
-void unpack_row(const PackedWeight& from, int64_t row, float* out) {
-  HEED_CHECK(row >= 0 && row < from.n, "unpack_row: no such row");
+void dequantize_packed_row(const PackedWeight& from, int64_t row, float* out) {
+  HEED_CHECK(row >= 0 && row < from.n, "dequantize_packed_row: no such row");
   const PackedLayout layout(from.type, from.n, from.k);
   const Column column = column_of(from, layout, row);
   const auto at = [&](int64_t step) { return column.numbers + step * column.step_bytes; };

@@ -1,9 +1,9 @@
 // Weights laid out for products with rows, most of them in fewer bytes: f32, f16, int8, int4.
 //
 //   PackedWeight w{WeightType::int8, out, in, memory};   // packed_bytes() of it, zeroed, aligned
-//   narrow_rows(w.type, {rows, 48, in}, numbers, scales);  // rounds
+//   quantize_rows(w.type, {rows, 48, in}, numbers, scales);  // rounds
 //   pack_rows(w, 0, 48, numbers, scales);                // lays out
-//   packed_product(pool, {…, .w = w, …});                // kernels/matmul/packed_product.h
+//   packed_matmul(pool, {…, .w = w, …});                // kernels/matmul/packed_matmul.h
 //
 // What the types mean, for a row (an output) of W [out, in]:
 //
@@ -44,19 +44,19 @@ int64_t packed_bytes(WeightType type, int64_t n, int64_t k);
 
 // ---- narrow rows: what files hold ---------------------------------------------------------------
 
-int64_t narrow_row_bytes(WeightType type, int64_t k);
-int64_t narrow_row_scales(WeightType type, int64_t k);  // 0 for f32 and f16
+int64_t quantized_row_bytes(WeightType type, int64_t k);
+int64_t quantized_row_scales(WeightType type, int64_t k);  // 0 for f32 and f16
 
 struct FloatRows {
   const float* values = nullptr;  // [rows, k]
   int64_t rows = 0, k = 0;
 };
 // Rounds to the nearest numbers of the type; for int4 with the scale of least squared error.
-void narrow_rows(WeightType type, const FloatRows& from, std::byte* numbers, float* scales);
+void quantize_rows(WeightType type, const FloatRows& from, std::byte* numbers, float* scales);
 
 // The floats that a narrow row stands for.  out [k]
-void widen_row(WeightType type, const std::byte* numbers, const float* scales, int64_t k,
-               float* out);
+void dequantize_row(WeightType type, const std::byte* numbers, const float* scales, int64_t k,
+                    float* out);
 
 // ---- packing ------------------------------------------------------------------------------------
 
@@ -64,9 +64,9 @@ void widen_row(WeightType type, const std::byte* numbers, const float* scales, i
 void pack_rows(const PackedWeight& to, int64_t first, int64_t rows, const std::byte* numbers,
                const float* scales);
 // And back.
-void unpack_narrow_row(const PackedWeight& from, int64_t row, std::byte* numbers, float* scales);
+void unpack_quantized_row(const PackedWeight& from, int64_t row, std::byte* numbers, float* scales);
 // The floats that a product works with: q · scale, or the number.  out [k]
-void unpack_row(const PackedWeight& from, int64_t row, float* out);
+void dequantize_packed_row(const PackedWeight& from, int64_t row, float* out);
 
 // ---- the layout, for the kernels ----------------------------------------------------------------
 //

@@ -18,15 +18,15 @@ TEST(PackedWeight, RowsComeOutAsTheyWentIn) {
       for (const int64_t k : {1, 3, 4, 31, 32, 33, 70}) {
         SCOPED_TRACE(std::to_string(n) + "x" + std::to_string(k));
         PackedMatrix packed(type, n, k, random_floats(n * k, 3));
-        std::vector<std::byte> numbers(static_cast<size_t>(narrow_row_bytes(type, k)));
-        std::vector<float> scales(static_cast<size_t>(narrow_row_scales(type, k)));
+        std::vector<std::byte> numbers(static_cast<size_t>(quantized_row_bytes(type, k)));
+        std::vector<float> scales(static_cast<size_t>(quantized_row_scales(type, k)));
         for (int64_t row = 0; row < n; ++row) {
-          unpack_narrow_row(packed.weight(), row, numbers.data(), scales.data());
+          unpack_quantized_row(packed.weight(), row, numbers.data(), scales.data());
           EXPECT_EQ(numbers, packed.numbers(row));
           EXPECT_EQ(scales, packed.scales(row));
           std::vector<float> widened(static_cast<size_t>(k)), unpacked(static_cast<size_t>(k));
-          widen_row(type, numbers.data(), scales.data(), k, widened.data());
-          unpack_row(packed.weight(), row, unpacked.data());
+          dequantize_row(type, numbers.data(), scales.data(), k, widened.data());
+          dequantize_packed_row(packed.weight(), row, unpacked.data());
           EXPECT_EQ(widened, unpacked);
         }
       }
@@ -42,7 +42,7 @@ TEST(PackedWeight, IsNearTheFloats) {
   for (const WeightType type : kWeightTypes) {
     PackedMatrix packed(type, n, k, values);
     for (int64_t r = 0; r < n; ++r) {
-      unpack_row(packed.weight(), r, row.data());
+      dequantize_packed_row(packed.weight(), r, row.data());
       const float* from = values.data() + r * k;
       float largest = 0;
       double error = 0, whole = 0;
@@ -73,12 +73,12 @@ TEST(PackedWeight, WhatItCanSayItSaysExactly) {
     row[static_cast<size_t>(l)] = static_cast<float>(l % 16 - 8) * 0.25f;
   }
   for (const WeightType type : {WeightType::f32, WeightType::f16, WeightType::int4}) {
-    unpack_row(PackedMatrix(type, 1, k, row).weight(), 0, again.data());
+    dequantize_packed_row(PackedMatrix(type, 1, k, row).weight(), 0, again.data());
     EXPECT_EQ(row, again);
   }
   for (int64_t l = 0; l < k; ++l) row[static_cast<size_t>(l)] = static_cast<float>(l - 35);
   row[0] = 127;
-  unpack_row(PackedMatrix(WeightType::int8, 1, k, row).weight(), 0, again.data());
+  dequantize_packed_row(PackedMatrix(WeightType::int8, 1, k, row).weight(), 0, again.data());
   EXPECT_EQ(row, again);
 }
 
@@ -86,7 +86,7 @@ TEST(PackedWeight, ZerosStayZeros) {
   const std::vector<float> zeros(3 * 40);
   for (const WeightType type : kWeightTypes) {
     std::vector<float> row(40, 5.0f);
-    unpack_row(PackedMatrix(type, 3, 40, zeros).weight(), 2, row.data());
+    dequantize_packed_row(PackedMatrix(type, 3, 40, zeros).weight(), 2, row.data());
     EXPECT_EQ(row, std::vector<float>(40));
   }
 }
@@ -115,8 +115,8 @@ TEST(PackedWeight, TakesAsManyBytesAsItSays) {
 TEST(PackedWeight, RefusesRowsThatAreNotThere) {
   PackedMatrix packed(WeightType::int8, 4, 8, random_floats(32, 5));
   std::vector<float> row(8);
-  EXPECT_THROW(unpack_row(packed.weight(), 4, row.data()), Error);
-  EXPECT_THROW(unpack_row(packed.weight(), -1, row.data()), Error);
+  EXPECT_THROW(dequantize_packed_row(packed.weight(), 4, row.data()), Error);
+  EXPECT_THROW(dequantize_packed_row(packed.weight(), -1, row.data()), Error);
   EXPECT_THROW(pack_rows(packed.weight(), 2, 3, nullptr, nullptr), Error);
 }
 

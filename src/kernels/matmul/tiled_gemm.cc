@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/work_split.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/tiled_gemm.cc"
@@ -15,7 +15,8 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/matmul/columns-inl.h"
-#include "kernels/matmul/row_tile-inl.h"
+#include "kernels/matmul/matmul_tile-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 #ifndef HEED_KERNELS_TILED_GEMM_ONCE_
@@ -28,7 +29,7 @@ inline constexpr int64_t kLineFloats = kLineBytes / static_cast<int64_t>(sizeof(
 // Threads that there is work for.
 inline int64_t shares_of(int64_t m, int64_t n, int64_t k, int64_t threads) {
   const double work = static_cast<double>(m) * static_cast<double>(n * k);
-  return static_cast<int64_t>(std::clamp(work / kShareWork, 1.0, static_cast<double>(threads)));
+  return static_cast<int64_t>(std::clamp(work / kGrainWork, 1.0, static_cast<double>(threads)));
 }
 
 // That one of them packs at a time.
@@ -65,7 +66,7 @@ struct GemmBlock {
 // Some rows in one go, so that they are read in few long streams.
 HWY_INLINE void pack_rows_of_b(const Gemm& g, const GemmBlock& b, float* HWY_RESTRICT panels) {
   constexpr int64_t kTogether = 8;
-  const Floats d;
+  const FloatTag d;
   for (int64_t l = 0; l < b.depth; l += kTogether) {
     const int64_t steps = std::min(kTogether, b.depth - l);
     for (int64_t col = 0; col < b.cols(); col += panel_cols()) {
@@ -98,7 +99,7 @@ void pack_block(const Gemm& g, const GemmBlock& b, float* panels) {
 // is not transposed is read where it is: its rows are what a tile walks along.
 HWY_INLINE void pack_rows(const Gemm& g, const GemmBlock& b, int64_t i, int64_t rows,
                           float* HWY_RESTRICT chunk) {
-  const Floats d;
+  const FloatTag d;
   const float* from = g.a + b.from * g.lda + i;
   if (rows == kChunkRows) {
     for (int64_t l = 0; l < b.depth; ++l, from += g.lda, chunk += kChunkRows) {
@@ -145,8 +146,8 @@ struct GemmTile {
 
 template <int kVectors, bool kPacked>
 HWY_NOINLINE void gemm_tile(const GemmTile& t) {
-  const Floats d;
-  Vector sums[kTileRows][kVectors];
+  const FloatTag d;
+  FloatVec sums[kTileRows][kVectors];
   const auto for_each_sum = [&](const auto& body) HEED_INLINE_BODY {
     unrolled<kTileRows>([&](auto r) HEED_INLINE_BODY {
       unrolled<kVectors>(
@@ -154,20 +155,20 @@ HWY_NOINLINE void gemm_tile(const GemmTile& t) {
     });
   };
   if (t.start == Start::resume) {
-    for_each_sum([&](Vector& sum, const float* c) HEED_INLINE_BODY { sum = hn::LoadU(d, c); });
+    for_each_sum([&](FloatVec& sum, const float* c) HEED_INLINE_BODY { sum = hn::LoadU(d, c); });
   } else {
-    for_each_sum([&](Vector& sum, const float*) HEED_INLINE_BODY { sum = hn::Zero(d); });
+    for_each_sum([&](FloatVec& sum, const float*) HEED_INLINE_BODY { sum = hn::Zero(d); });
   }
   const float* HWY_RESTRICT a[kTileRows];  // for a packed A only the first is used
   unrolled<kTileRows>([&](auto r) HEED_INLINE_BODY { a[r] = t.a + r * t.a_row; });
   const float* HWY_RESTRICT b = t.b;
   const auto add_step = [&](int64_t l, int64_t s) HEED_INLINE_BODY {
-    Vector columns[kVectors];
+    FloatVec columns[kVectors];
     unrolled<kVectors>([&](auto v) HEED_INLINE_BODY {
       columns[v] = hn::Load(d, b + (s * kVectors + v) * lanes());
     });
     unrolled<kTileRows>([&](auto r) HEED_INLINE_BODY {
-      const Vector element = hn::Set(d, kPacked ? a[0][(l + s) * kChunkRows + r] : a[r][l + s]);
+      const FloatVec element = hn::Set(d, kPacked ? a[0][(l + s) * kChunkRows + r] : a[r][l + s]);
       unrolled<kVectors>([&](auto v) HEED_INLINE_BODY {
         sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
       });
@@ -198,10 +199,10 @@ HWY_NOINLINE void gemm_tile(const GemmTile& t) {
   }
   for (; l < t.depth; ++l, b += kVectors * lanes()) add_step(l, 0);
   if (t.start == Start::add) {
-    for_each_sum([&](Vector& sum, float* c)
+    for_each_sum([&](FloatVec& sum, float* c)
                      HEED_INLINE_BODY { hn::StoreU(hn::Add(hn::LoadU(d, c), sum), d, c); });
   } else {
-    for_each_sum([&](Vector& sum, float* c) HEED_INLINE_BODY { hn::StoreU(sum, d, c); });
+    for_each_sum([&](FloatVec& sum, float* c) HEED_INLINE_BODY { hn::StoreU(sum, d, c); });
   }
 }
 
@@ -346,7 +347,7 @@ void multiply_rows_by_block(const Gemm& g, const Region& region, const GemmBlock
   }
 }
 
-void multiply_region(const Gemm& g, bool chained, const Region& region, float* panels) {
+void multiply_region(const Gemm& g, bool ordered, const Region& region, float* panels) {
   const int64_t width = panel_cols(), all = region.end_col - region.first_col;
   const int64_t depth = even_part(g.k, kPackedDepth);
   const int64_t most = kTiledGemmPanelFloats / (depth * width);  // panels at a time
@@ -357,7 +358,7 @@ void multiply_region(const Gemm& g, bool chained, const Region& region, float* p
                      .first = first,
                      .last = std::min(first + cols, region.end_col)};
   };
-  const Start later = chained ? Start::resume : Start::add;
+  const Start later = ordered ? Start::resume : Start::add;
   for (int64_t first = region.first_col; first < region.end_col; first += cols) {
     for (int64_t from = 0; from < g.k; from += depth) {
       const GemmBlock b = block_at(first, from);
@@ -424,7 +425,7 @@ class Regions {
   int64_t shares_, rows_, cols_;
 };
 
-void tiled_gemm_kernel(ThreadPool& pool, const Gemm& g, bool chained, float* panels) {
+void tiled_gemm_kernel(ThreadPool& pool, const Gemm& g, bool ordered, float* panels) {
   static_assert(HWY_MAX_BYTES / sizeof(float) * kTileVectors <= kMaxPanelCols);
   const Regions regions(g, pool.threads());
   const int64_t floats = share_floats(g.n, g.k);
@@ -434,7 +435,7 @@ void tiled_gemm_kernel(ThreadPool& pool, const Gemm& g, bool chained, float* pan
     while ((mine = dealt.fetch_add(1, std::memory_order_relaxed)) < regions.count()) {
       const Region region = regions.at(mine);
       if (region.first_row == region.end_row || region.first_col == region.end_col) continue;
-      multiply_region(g, chained, region, panels + share * floats);
+      multiply_region(g, ordered, region, panels + share * floats);
     }
   });
 }
@@ -473,7 +474,7 @@ void tiled_gemm(ThreadPool& pool, const Gemm& product) {
   HWY_DYNAMIC_DISPATCH(tiled_gemm_kernel)(pool, product, false, panels.get());
 }
 
-void chained_gemm(ThreadPool& pool, const Gemm& product, float* scratch) {
+void ordered_gemm(ThreadPool& pool, const Gemm& product, float* scratch) {
   HWY_DYNAMIC_DISPATCH(tiled_gemm_kernel)(pool, product, true, scratch);
 }
 

@@ -4,7 +4,7 @@
 // parts of C, each from packing to the last sum, and share nothing they write; bits depend on the
 // shape alone.
 //
-// It serves the forward (chained_gemm(), by way of row_product.h) and, behind the seam of gemm.h,
+// It serves the forward (ordered_gemm(), by way of matmul.h) and, behind the seam of gemm.h,
 // gradients on CPUs on which it beats the library's (tiled_gemm()).
 #pragma once
 
@@ -26,7 +26,7 @@ bool tiled_gemm_is_faster(const Gemm& product);
 
 // The same with every element one chain of fused multiply-adds over k in order, from 0 or, when
 // `accumulate`, from what C holds. scratch: tiled_gemm_scratch_floats(), on a cache line.
-void chained_gemm(ThreadPool& pool, const Gemm& product, float* scratch);
+void ordered_gemm(ThreadPool& pool, const Gemm& product, float* scratch);
 
 // `threads` is that of the pool.
 int64_t tiled_gemm_scratch_floats(int64_t m, int64_t n, int64_t k, int threads);

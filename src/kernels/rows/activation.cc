@@ -6,6 +6,7 @@
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/highway.h"
 #include "kernels/rows/activation-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,14 +14,12 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
-
 // The loops below are functions of their own, one for each activation, rather than parts of one
 // big switch: a compiler given the switch runs out of registers for constants.
 
 template <class F>
 HWY_NOINLINE void ActivateLoop(const float* x, float* y, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     io.Store(F::Forward(d, io.Load(d, x + i)), d, y + i);
   });
@@ -28,7 +27,7 @@ HWY_NOINLINE void ActivateLoop(const float* x, float* y, int64_t n) {
 
 template <class F>
 HWY_NOINLINE void ActivateBackwardLoop(const float* saved, const float* dy, float* dx, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     const auto slope = F::Derivative(d, io.Load(d, saved + i));
     io.Store(hn::Mul(io.Load(d, dy + i), slope), d, dx + i);
@@ -37,7 +36,7 @@ HWY_NOINLINE void ActivateBackwardLoop(const float* saved, const float* dy, floa
 
 template <class F>
 HWY_NOINLINE void BiasActivationLoop(const BiasActivation& args) {
-  const Floats d;
+  const FloatTag d;
   const float* bias = args.bias;
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* x = args.x + row * args.cols;
@@ -54,7 +53,7 @@ HWY_NOINLINE void BiasActivationLoop(const BiasActivation& args) {
 
 template <class F>
 HWY_NOINLINE void GatedActivationLoop(const GatedActivation& args) {
-  const Floats d;
+  const FloatTag d;
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* gate = args.gate + row * args.input_stride;
     const float* up = args.up + row * args.input_stride;
@@ -68,7 +67,7 @@ HWY_NOINLINE void GatedActivationLoop(const GatedActivation& args) {
 
 template <class F>
 HWY_NOINLINE void GatedActivationBackwardLoop(const GatedActivationBackward& args) {
-  const Floats d;
+  const FloatTag d;
   const bool accumulate = args.accumulate;
   for (int64_t row = 0; row < args.rows; ++row) {
     const float* gate = args.gate + row * args.input_stride;

@@ -6,6 +6,7 @@
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/highway.h"
 #include "kernels/simd/f16-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,19 +16,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
 
-HWY_INLINE hn::Vec<U16> F32ToF16(hn::Vec<F32> x) {
-  return hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), x));
+HWY_INLINE hn::Vec<Uint16Tag> F32ToF16(FloatVec x) {
+  return hn::BitCast(Uint16Tag(), hn::DemoteTo(hn::Rebind<hwy::float16_t, FloatTag>(), x));
 }
 
 #else
 
-HWY_INLINE hn::Vec<U16> F32ToF16(hn::Vec<F32> x) {
-  const F32 d;
-  const I32 di;
+HWY_INLINE hn::Vec<Uint16Tag> F32ToF16(FloatVec x) {
+  const FloatTag d;
+  const Int32Tag di;
   const auto bits = hn::BitCast(di, x);
   const auto magnitude = hn::And(bits, hn::Set(di, 0x7FFFFFFF));
-  const auto sign =
-      hn::And(hn::BitCast(di, hn::ShiftRight<16>(hn::BitCast(U32(), x))), hn::Set(di, 0x8000));
+  const auto sign = hn::And(hn::BitCast(di, hn::ShiftRight<16>(hn::BitCast(Uint32Tag(), x))),
+                            hn::Set(di, 0x8000));
   // Adding just under half of what is lost, or half when the last bit kept is odd, rounds to even;
   // a carry runs into the exponent, up to infinity, as it should.
   const auto capped = hn::Min(magnitude, hn::Set(di, kF16Overflow));
@@ -44,48 +45,48 @@ HWY_INLINE hn::Vec<U16> F32ToF16(hn::Vec<F32> x) {
                           hn::Set(di, kF16Infinity | kF16QuietBit));
   auto y = hn::IfThenElse(hn::Gt(hn::Set(di, kF16Smallest), magnitude), subnormal, normal);
   y = hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, kF32Infinity)), nan, y);
-  return hn::DemoteTo(U16(), hn::Or(y, sign));
+  return hn::DemoteTo(Uint16Tag(), hn::Or(y, sign));
 }
 
 #endif
 
-HWY_INLINE hn::Vec<F32> Bf16ToF32(hn::Vec<U16> x) {
-  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), x)));
+HWY_INLINE FloatVec Bf16ToF32(hn::Vec<Uint16Tag> x) {
+  return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(Uint32Tag(), x)));
 }
 
-HWY_INLINE hn::Vec<U16> F32ToBf16(hn::Vec<F32> x) {
-  const I32 di;
-  const U32 du;
+HWY_INLINE hn::Vec<Uint16Tag> F32ToBf16(FloatVec x) {
+  const Int32Tag di;
+  const Uint32Tag du;
   const auto bits = hn::BitCast(du, x);
   const auto upper = hn::ShiftRight<16>(bits);
   const auto rounding = hn::Add(hn::And(upper, hn::Set(du, 1u)), hn::Set(du, 0x7FFFu));
   const auto rounded = hn::ShiftRight<16>(hn::Add(bits, rounding));
   const auto quiet_nan = hn::Or(upper, hn::Set(du, uint32_t{kF32QuietBit} >> 16));
   const auto is_nan = hn::RebindMask(du, hn::IsNaN(x));
-  return hn::DemoteTo(U16(), hn::BitCast(di, hn::IfThenElse(is_nan, quiet_nan, rounded)));
+  return hn::DemoteTo(Uint16Tag(), hn::BitCast(di, hn::IfThenElse(is_nan, quiet_nan, rounded)));
 }
 
 void f16_to_f32_kernel(const uint16_t* x, float* y, int64_t n) {
-  for_each_vector(F32(), n, [&](int64_t i, auto io) HWY_ATTR {
-    io.Store(F16ToF32(io.Load(U16(), x + i)), F32(), y + i);
+  for_each_vector(FloatTag(), n, [&](int64_t i, auto io) HWY_ATTR {
+    io.Store(F16ToF32(io.Load(Uint16Tag(), x + i)), FloatTag(), y + i);
   });
 }
 
 void f32_to_f16_kernel(const float* x, uint16_t* y, int64_t n) {
-  for_each_vector(F32(), n, [&](int64_t i, auto io) HWY_ATTR {
-    io.Store(F32ToF16(io.Load(F32(), x + i)), U16(), y + i);
+  for_each_vector(FloatTag(), n, [&](int64_t i, auto io) HWY_ATTR {
+    io.Store(F32ToF16(io.Load(FloatTag(), x + i)), Uint16Tag(), y + i);
   });
 }
 
 void bf16_to_f32_kernel(const uint16_t* x, float* y, int64_t n) {
-  for_each_vector(F32(), n, [&](int64_t i, auto io) HWY_ATTR {
-    io.Store(Bf16ToF32(io.Load(U16(), x + i)), F32(), y + i);
+  for_each_vector(FloatTag(), n, [&](int64_t i, auto io) HWY_ATTR {
+    io.Store(Bf16ToF32(io.Load(Uint16Tag(), x + i)), FloatTag(), y + i);
   });
 }
 
 void f32_to_bf16_kernel(const float* x, uint16_t* y, int64_t n) {
-  for_each_vector(F32(), n, [&](int64_t i, auto io) HWY_ATTR {
-    io.Store(F32ToBf16(io.Load(F32(), x + i)), U16(), y + i);
+  for_each_vector(FloatTag(), n, [&](int64_t i, auto io) HWY_ATTR {
+    io.Store(F32ToBf16(io.Load(FloatTag(), x + i)), Uint16Tag(), y + i);
   });
 }
 

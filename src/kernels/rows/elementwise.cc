@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/highway.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,17 +15,15 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
-
 void add_kernel(const float* x, float* y, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     io.Store(hn::Add(io.Load(d, y + i), io.Load(d, x + i)), d, y + i);
   });
 }
 
 void scale_kernel(float factor, const float* x, float* y, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   const auto factors = hn::Set(d, factor);
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     io.Store(hn::Mul(factors, io.Load(d, x + i)), d, y + i);
@@ -32,7 +31,7 @@ void scale_kernel(float factor, const float* x, float* y, int64_t n) {
 }
 
 void multiply_add_kernel(float factor, const float* x, float* y, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   const auto factors = hn::Set(d, factor);
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     io.Store(hn::MulAdd(factors, io.Load(d, x + i), io.Load(d, y + i)), d, y + i);
@@ -40,7 +39,7 @@ void multiply_add_kernel(float factor, const float* x, float* y, int64_t n) {
 }
 
 void multiply_kernel(const float* x, const float* z, float* y, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     io.Store(hn::Mul(io.Load(d, x + i), io.Load(d, z + i)), d, y + i);
   });
@@ -57,7 +56,7 @@ inline constexpr int64_t kStripCols = 1024;
 // strip [cols] += the sum of kRowsAtOnce rows from x on.
 HWY_INLINE void add_eight_rows(const float* x, int64_t stride, float* HWY_RESTRICT strip,
                                int64_t cols) {
-  const Floats d;
+  const FloatTag d;
   for_each_vector(d, cols, [&](int64_t c, auto io) HWY_ATTR {
     const float* p = x + c;
     const auto pair = [&](int64_t row) HWY_ATTR {

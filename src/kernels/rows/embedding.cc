@@ -8,6 +8,7 @@
 // foreach_target.h comes before highway.h and what includes it.
 #include "base/check.h"
 #include "hwy/highway.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,7 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // y (+)= scale x
 template <bool kAccumulate>
 HWY_INLINE void scaled_row(float scale, const float* x, float* y, int64_t n) {
-  const hn::ScalableTag<float> d;
+  const FloatTag d;
   const auto factors = hn::Set(d, scale);
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     const auto from_x = io.Load(d, x + i);

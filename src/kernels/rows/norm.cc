@@ -8,6 +8,7 @@
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/highway.h"
 #include "kernels/simd/reduce-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,12 +16,10 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
-
 // A row is read from memory once: it stays in the first-level cache for the later loops over it.
 
 void LayerNormRows(const LayerNorm& args) {
-  const Floats d;
+  const FloatTag d;
   const int64_t cols = args.cols;
   const float* gamma = args.gamma;
   const float* beta = args.beta;
@@ -51,7 +50,7 @@ void LayerNormRows(const LayerNorm& args) {
 }
 
 void LayerNormBackwardRows(const LayerNormBackward& args) {
-  const Floats d;
+  const FloatTag d;
   const int64_t cols = args.cols;
   const float* gamma = args.gamma;
   float* dgamma = args.dgamma;
@@ -87,7 +86,7 @@ void LayerNormBackwardRows(const LayerNormBackward& args) {
 }
 
 void RmsNormRows(const RmsNorm& args) {
-  const Floats d;
+  const FloatTag d;
   const int64_t cols = args.cols;
   const float* gamma = args.gamma;
   const auto offset = hn::Set(d, args.gamma_offset);
@@ -109,7 +108,7 @@ void RmsNormRows(const RmsNorm& args) {
 }
 
 void RmsNormBackwardRows(const RmsNormBackward& args) {
-  const Floats d;
+  const FloatTag d;
   const int64_t cols = args.cols;
   const float* gamma = args.gamma;
   float* dgamma = args.dgamma;

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "hwy/highway.h"
 #include "kernels/simd/random-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,7 +56,7 @@ class AdamVectors {
 
 void adam_kernel(const AdamStep& step, const float* gradient, float* value, float* m, float* v,
                  int64_t n) {
-  const hn::ScalableTag<float> d;
+  const FloatTag d;
   const AdamVectors<decltype(d)> adam(d, step);
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     auto m_now = io.Load(d, m + i), v_now = io.Load(d, v + i);

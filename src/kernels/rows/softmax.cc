@@ -13,6 +13,7 @@
 #include "hwy/highway.h"
 #include "kernels/simd/math-inl.h"
 #include "kernels/simd/reduce-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,16 +21,14 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
-
 // What to subtract from x [n] before exponentials: its maximum, so that none overflows; but not an
 // infinite one, which would give NaN where -infinity should give 0.
-HWY_INLINE float ShiftOf(Floats d, const float* x, int64_t n) {
+HWY_INLINE float ShiftOf(FloatTag d, const float* x, int64_t n) {
   const float max = MaxOf(d, n, x);
   return std::isinf(max) ? 0.0f : max;
 }
 
-HWY_INLINE void Scale(Floats d, float factor, float* y, int64_t n) {
+HWY_INLINE void Scale(FloatTag d, float factor, float* y, int64_t n) {
   const auto v = hn::Set(d, factor);
   for_each_vector(d, n, [&](int64_t i, auto io) HEED_INLINE_BODY {
     io.Store(hn::Mul(v, io.Load(d, y + i)), d, y + i);
@@ -37,7 +36,7 @@ HWY_INLINE void Scale(Floats d, float factor, float* y, int64_t n) {
 }
 
 void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t cols) {
-  const Floats d;
+  const FloatTag d;
   for (int64_t row = 0; row < rows; ++row, x += cols, y += cols) {
     const auto shift = hn::Set(d, ShiftOf(d, x, cols));
     // The exponentials keep the arithmetic busy; meanwhile memory can bring the next row.
@@ -53,7 +52,7 @@ void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t cols) {
 }
 
 float LogSumExp(const float* x, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   const float max = ShiftOf(d, x, n);
   const auto shift = hn::Set(d, max);
   const float sum = Sum(d, n, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
@@ -63,7 +62,7 @@ float LogSumExp(const float* x, int64_t n) {
 }
 
 void SoftmaxBackward(const float* y, const float* dy, float* dx, int64_t n) {
-  const Floats d;
+  const FloatTag d;
   const float dot = Sum(d, n, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
     total = hn::MulAdd(io.Load(d, y + i), io.Load(d, dy + i), total);
   });
@@ -77,15 +76,15 @@ void SoftmaxBackward(const float* y, const float* dy, float* dx, int64_t n) {
 struct NoCap {
   static constexpr bool kIsIdentity = true;
   template <class V>
-  HWY_INLINE V Apply(Floats, V logit) const {
+  HWY_INLINE V Apply(FloatTag, V logit) const {
     return logit;
   }
   template <class V>
-  HWY_INLINE V ApplyAndShift(Floats, V logit, V shift) const {
+  HWY_INLINE V ApplyAndShift(FloatTag, V logit, V shift) const {
     return hn::Sub(logit, shift);
   }
   template <class V>
-  HWY_INLINE V Slope(Floats d, V) const {
+  HWY_INLINE V Slope(FloatTag d, V) const {
     return hn::Set(d, 1.0f);
   }
 };
@@ -94,17 +93,17 @@ struct SoftCap {
   static constexpr bool kIsIdentity = false;
   float cap, inverse;
   template <class V>
-  HWY_INLINE V Apply(Floats d, V logit) const {
+  HWY_INLINE V Apply(FloatTag d, V logit) const {
     return hn::Mul(hn::Set(d, cap), Tanh(d, hn::Mul(logit, hn::Set(d, inverse))));
   }
   // Apply(logit) - shift, rounded once: a compiler might fuse the two in one loop and not in
   // another, and then the loss would depend on whether the gradient is computed too.
   template <class V>
-  HWY_INLINE V ApplyAndShift(Floats d, V logit, V shift) const {
+  HWY_INLINE V ApplyAndShift(FloatTag d, V logit, V shift) const {
     return hn::MulSub(hn::Set(d, cap), Tanh(d, hn::Mul(logit, hn::Set(d, inverse))), shift);
   }
   template <class V>
-  HWY_INLINE V Slope(Floats d, V z) const {
+  HWY_INLINE V Slope(FloatTag d, V z) const {
     const V t = hn::Mul(z, hn::Set(d, inverse));
     return hn::NegMulAdd(t, t, hn::Set(d, 1.0f));
   }
@@ -120,7 +119,7 @@ struct CrossEntropyRow {
 // the logits (or z, if there is a cap, because the gradient needs it); the gradient.
 template <class Cap>
 HWY_INLINE float CrossEntropyOf(const CrossEntropyRow& row, const CrossEntropy& args, Cap cap) {
-  const Floats d;
+  const FloatTag d;
   float* logits = row.logits;
   const bool gradient = args.gradient;
   // A cap is monotonic, so the largest z belongs to the largest logit.
@@ -176,7 +175,7 @@ void CrossEntropyRows(const CrossEntropy& args) {
 // With t and s the shifted logits of teacher and student, divided by T, and Z the sums of their
 // exponentials: sum(p_t (log p_t - log p_s)) = sum(e^t (t - s)) / Z_t - log Z_t + log Z_s.
 HWY_INLINE float KlDivergenceOf(const KlDivergence& args, float* student, const float* teacher) {
-  const Floats d;
+  const FloatTag d;
   const int64_t n = args.cols;
   const auto inverse = hn::Set(d, 1.0f / args.temperature);
   const auto student_max = hn::Set(d, MaxOf(d, n, student));
@@ -234,7 +233,7 @@ struct JudgedTwin {
 
 // The logits stay as they are.
 HWY_INLINE JudgedTwin JudgeTwin(const float* logits, int32_t label, const TwinCrossEntropy& args) {
-  const Floats d;
+  const FloatTag d;
   const float max = ShiftOf(d, logits, args.cols);
   const auto shift = hn::Set(d, max);
   const TwoSums sums =
@@ -253,7 +252,7 @@ HWY_INLINE JudgedTwin JudgeTwin(const float* logits, int32_t label, const TwinCr
 // their sum at the first logits is (p - q + p (r - sum(p r))) / 2, at the second the same with the
 // roles changed.
 HWY_INLINE void TwinCrossEntropyOf(const TwinCrossEntropy& args, int64_t row) {
-  const Floats d;
+  const FloatTag d;
   const int64_t n = args.cols;
   const int32_t label = args.labels[row];
   float* first = args.first + row * args.stride;

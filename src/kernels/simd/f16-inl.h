@@ -11,16 +11,12 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "kernels/simd/simd_types-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using F32 = hn::ScalableTag<float>;
-using I32 = hn::RebindToSigned<F32>;
-using U32 = hn::RebindToUnsigned<F32>;
-using U16 = hn::Rebind<uint16_t, F32>;
 
 // float has 8 bits of exponent and 23 of mantissa, f16 has 5 and 10: 13 bits go, and the bias falls
 // from 127 to 15.
@@ -35,15 +31,15 @@ inline constexpr int32_t kF16Smallest = (127 - 14) << 23, kF16Overflow = (127 + 
 
 // The instruction does all of it. Highway's versions for other targets neither round nor know
 // infinities, hence our own below.
-HWY_INLINE hn::Vec<F32> F16ToF32(hn::Vec<U16> x) {
-  return hn::PromoteTo(F32(), hn::BitCast(hn::Rebind<hwy::float16_t, F32>(), x));
+HWY_INLINE FloatVec F16ToF32(hn::Vec<Uint16Tag> x) {
+  return hn::PromoteTo(FloatTag(), hn::BitCast(hn::Rebind<hwy::float16_t, FloatTag>(), x));
 }
 
 #else
 
-HWY_INLINE hn::Vec<F32> F16ToF32(hn::Vec<U16> x) {
-  const F32 d;
-  const I32 di;
+HWY_INLINE FloatVec F16ToF32(hn::Vec<Uint16Tag> x) {
+  const FloatTag d;
+  const Int32Tag di;
   const auto bits = hn::PromoteTo(di, x);
   const auto magnitude = hn::And(bits, hn::Set(di, 0x7FFF));
   const auto sign = hn::ShiftLeft<16>(hn::Xor(bits, magnitude));

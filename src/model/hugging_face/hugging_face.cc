@@ -165,7 +165,7 @@ class Matcher {
   // Quantized tensors hold rows as Heed has them: [out, in], in the order of its outputs.
   void add_quantized(const TensorView& tensor, WeightType type, PartShape shape, Match& match) {
     const bool eight = type == WeightType::int8;
-    expect(tensor, tensor.dtype, {shape.rows, kernels::narrow_row_bytes(type, shape.cols)});
+    expect(tensor, tensor.dtype, {shape.rows, kernels::quantized_row_bytes(type, shape.cols)});
     if (shape.cols > kMaxQuantizedInputs) {
       misshapen_.push_back(tensor.name + " has more than " + std::to_string(kMaxQuantizedInputs) +
                            " inputs, too many for integers");
@@ -180,7 +180,7 @@ class Matcher {
       expect(*found->second, DType::f32, {shape.rows});
     } else {
       expect(*found->second, DType::f16,
-             {shape.rows, kernels::narrow_row_scales(type, shape.cols)});
+             {shape.rows, kernels::quantized_row_scales(type, shape.cols)});
     }
     match.scales.push_back(found->second);
     match.type = type;
@@ -357,8 +357,8 @@ void load_packed_floats(const Match& match, const ModelConfig& c, const TensorFi
   std::vector<std::byte> narrow;
   const auto pack = [&](int64_t first, int64_t rows, const float* values) {
     check_numbers({values, static_cast<size_t>(rows * to.k)}, rule, where);
-    narrow.resize(static_cast<size_t>(rows * kernels::narrow_row_bytes(to.type, to.k)));
-    kernels::narrow_rows(to.type, {values, rows, to.k}, narrow.data(), nullptr);
+    narrow.resize(static_cast<size_t>(rows * kernels::quantized_row_bytes(to.type, to.k)));
+    kernels::quantize_rows(to.type, {values, rows, to.k}, narrow.data(), nullptr);
     kernels::pack_rows(to, first, rows, narrow.data(), nullptr);
   };
   std::vector<float> floats, ordered;
@@ -405,7 +405,7 @@ void each_quantized_rows(const Match& match, const TensorFile& file, const std::
                   where + ": " + match.scales[i]->name + " has a number that is not finite",
                   "the file is damaged; quantize the model again");
     }
-    const int64_t row_scales = kernels::narrow_row_scales(match.type, shape.cols);
+    const int64_t row_scales = kernels::quantized_row_scales(match.type, shape.cols);
     each_rows(*match.parts[i], shape.rows, file,
               [&](const std::byte* numbers, int64_t first, int64_t rows) {
                 use(row + first, rows, numbers, scales.data() + first * row_scales);
@@ -428,14 +428,14 @@ void load(const Match& match, const ModelConfig& c, const TensorFile& file, Para
   } else if (match.is_quantized()) {
     const std::span<float> values = parameters.values(rule.heed);
     const int64_t k = part_shape(rule, 0).cols;
-    const int64_t row_bytes = kernels::narrow_row_bytes(match.type, k);
-    const int64_t row_scales = kernels::narrow_row_scales(match.type, k);
+    const int64_t row_bytes = kernels::quantized_row_bytes(match.type, k);
+    const int64_t row_scales = kernels::quantized_row_scales(match.type, k);
     each_quantized_rows(
         match, file, where,
         [&](int64_t row, int64_t rows, const std::byte* numbers, const float* scales) {
           for (int64_t r = 0; r < rows; ++r) {
-            kernels::widen_row(match.type, numbers + r * row_bytes, scales + r * row_scales, k,
-                               values.data() + (row + r) * k);
+            kernels::dequantize_row(match.type, numbers + r * row_bytes, scales + r * row_scales, k,
+                                    values.data() + (row + r) * k);
           }
         });
   } else if (is_packed) {
@@ -489,15 +489,15 @@ class Collector {
   // Rows [first, first + rows) of a weight of integers, and their scales.
   void add_quantized(const std::string& tensor, const PackedWeight& w, int64_t first,
                      int64_t rows) {
-    const int64_t row_bytes = kernels::narrow_row_bytes(w.type, w.k);
-    const int64_t row_scales = kernels::narrow_row_scales(w.type, w.k);
+    const int64_t row_bytes = kernels::quantized_row_bytes(w.type, w.k);
+    const int64_t row_scales = kernels::quantized_row_scales(w.type, w.k);
     const auto count = static_cast<size_t>(rows * row_scales);
     std::vector<std::byte>& numbers =
         tensors_.owned.emplace_back(static_cast<size_t>(rows * row_bytes));
     std::vector<float> scales(count);
     for (int64_t r = 0; r < rows; ++r) {
-      kernels::unpack_narrow_row(w, first + r, numbers.data() + r * row_bytes,
-                                 scales.data() + r * row_scales);
+      kernels::unpack_quantized_row(w, first + r, numbers.data() + r * row_bytes,
+                                    scales.data() + r * row_scales);
     }
     const bool eight = w.type == WeightType::int8;
     tensors_.views.push_back({tensor, eight ? DType::i8 : DType::u8, {rows, row_bytes}, numbers});

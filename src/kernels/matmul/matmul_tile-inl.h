@@ -1,12 +1,12 @@
 // The register tiles of products of rows with a weight: rows of x times a packed panel of the
-// weight, each element one chain of fused multiply-adds over k in order (row_product.h).
+// weight, each element one chain of fused multiply-adds over k in order (matmul.h).
 
 // Per-target include guard, as Highway's own -inl.h files have it.
-#if defined(HEED_KERNELS_ROW_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEED_KERNELS_ROW_TILE_INL_H_
-#undef HEED_KERNELS_ROW_TILE_INL_H_
+#if defined(HEED_KERNELS_MATMUL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_MATMUL_TILE_INL_H_
+#undef HEED_KERNELS_MATMUL_TILE_INL_H_
 #else
-#define HEED_KERNELS_ROW_TILE_INL_H_
+#define HEED_KERNELS_MATMUL_TILE_INL_H_
 #endif
 
 #include <cstddef>
@@ -14,16 +14,14 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/work_split.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
 
 // Rows × vectors of y held in registers. AVX-512 and NEON have 32 registers: 8 × 3 sums, three
 // vectors of the weight and a broadcast element of x. AVX2 and SSE have 16: 6 × 2 sums.
@@ -39,7 +37,6 @@ inline constexpr int kTileVectors = 2;
 
 inline constexpr int64_t kTileSteps = 4;  // of the panel in one turn of the loop
 
-HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Floats())); }
 HWY_INLINE int64_t panel_cols() { return kTileVectors * lanes(); }
 
 // Rows of x times a panel.
@@ -54,17 +51,17 @@ struct Tile {
   int64_t cols;    // of y; the last vector may have less than all its lanes
   bool continues;  // the sums so far are in y
   // What will be needed after this panel: so many bytes are asked for every kTileSteps steps.
-  const std::byte* ahead = nullptr;
-  int64_t ahead_bytes = 0;
+  const std::byte* prefetch = nullptr;
+  int64_t prefetch_bytes = 0;
 };
 
 // kRows rows, kVectors vectors; kPart: the last vector has only some of its lanes.
 template <int kRows, int kVectors, bool kPart>
 HWY_INLINE void multiply_tile(const Tile& t) {
-  const Floats d;
+  const FloatTag d;
   const int64_t step = t.panel_step;
   const size_t tail = static_cast<size_t>(t.cols - (kVectors - 1) * lanes());
-  Vector sums[kRows][kVectors];
+  FloatVec sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       const float* y = t.y + r * t.y_row + v * lanes();
@@ -83,21 +80,21 @@ HWY_INLINE void multiply_tile(const Tile& t) {
   for (int r = 0; r < kRows; ++r) x[r] = t.x + r * t.x_row;
   const float* HWY_RESTRICT panel = t.panel;
   const auto add_step = [&](int64_t l, int64_t i) HWY_ATTR {
-    Vector columns[kVectors];
+    FloatVec columns[kVectors];
     for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(d, panel + i * step + v * lanes());
     for (int r = 0; r < kRows; ++r) {
-      const Vector element = hn::Set(d, x[r][l + i]);
+      const FloatVec element = hn::Set(d, x[r][l + i]);
       for (int v = 0; v < kVectors; ++v) {
         sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
       }
     }
   };
-  const std::byte* ahead = t.ahead;
+  const std::byte* prefetch = t.prefetch;
   int64_t l = 0;
   static_assert(kTileSteps == 4);
   for (; l + kTileSteps <= t.depth; l += kTileSteps, panel += kTileSteps * step) {
-    fetch_ahead(ahead, t.ahead_bytes);
-    ahead += t.ahead_bytes;
+    prefetch_l2(prefetch, t.prefetch_bytes);
+    prefetch += t.prefetch_bytes;
     add_step(l, 0);
     add_step(l, 1);
     add_step(l, 2);
@@ -135,7 +132,7 @@ HWY_NOINLINE void multiply_rows(Tile t, int64_t rows) {
     rows -= some;
     t.x += some * t.x_row;
     t.y += some * t.y_row;
-    if (t.ahead) t.ahead += t.depth / kTileSteps * t.ahead_bytes;
+    if (t.prefetch) t.prefetch += t.depth / kTileSteps * t.prefetch_bytes;
   }
 }
 
@@ -158,4 +155,4 @@ HWY_INLINE void multiply_panel(const Tile& t, int64_t rows) {
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEED_KERNELS_ROW_TILE_INL_H_
+#endif  // HEED_KERNELS_MATMUL_TILE_INL_H_

@@ -1,4 +1,4 @@
-#include "kernels/matmul/row_product.h"
+#include "kernels/matmul/matmul.h"
 
 #include <gtest/gtest.h>
 
@@ -39,13 +39,13 @@ class Operands {
         x_(random_floats(s.m * (s.k + 3), 1)),
         w_(random_floats((out_in() ? s.n : s.k) * w_row(), 2)),
         y_(static_cast<size_t>(s.m * (s.n + 5)), kGuard),
-        scratch_floats_(row_product_scratch_floats(s.m, s.n, s.k, threads)),
+        scratch_floats_(matmul_scratch_floats(s.m, s.n, s.k, threads)),
         arena_(static_cast<size_t>(scratch_floats_ + 16) * sizeof(float)),
         scratch_(arena_.allocate<float>(static_cast<size_t>(scratch_floats_ + 16))) {
     scratch_[scratch_floats_] = kGuard;
   }
 
-  RowProduct product() {
+  Matmul product() {
     return {.m = shape_.m,
             .n = shape_.n,
             .k = shape_.k,
@@ -59,8 +59,8 @@ class Operands {
             .scratch = scratch_};
   }
   // `rows` rows from `first` on, as if they were all; their result is at the start of y.
-  RowProduct rows(int64_t first, int64_t rows) {
-    RowProduct p = product();
+  Matmul rows(int64_t first, int64_t rows) {
+    Matmul p = product();
     p.m = rows;
     p.x += first * p.x_row;
     return p;
@@ -133,7 +133,7 @@ std::vector<Shape> odd_shapes() {
   return shapes;
 }
 
-TEST(RowProduct, IsOneChainOfMultiplyAddsOverK) {
+TEST(Matmul, IsOneChainOfMultiplyAddsOverK) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
   for (const Shape& shape : odd_shapes()) {
     SCOPED_TRACE(shape.text());
@@ -143,7 +143,7 @@ TEST(RowProduct, IsOneChainOfMultiplyAddsOverK) {
     for_each_target([&] {
       for (ThreadPool& pool : pools) {
         Operands o(shape, pool.threads());
-        row_product(pool, o.product());
+        matmul(pool, o.product());
         const std::vector<float> y = o.y_rows(shape.m);
         EXPECT_TRUE(same_bits(y, fused) || same_bits(y, rounded)) << pool.threads() << " threads";
         EXPECT_TRUE(o.guards_are_whole());
@@ -164,25 +164,25 @@ std::vector<Shape> large_shapes() {
   return shapes;
 }
 
-TEST(RowProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
+TEST(Matmul, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
   for (const Shape& shape : large_shapes()) {
     SCOPED_TRACE(shape.text());
     for_each_target([&] {
       ThreadPool one(1);
       Operands o(shape);
-      row_product(one, o.product());
+      matmul(one, o.product());
       EXPECT_TRUE(o.guards_are_whole());
       const std::vector<float> whole = o.y_rows(shape.m);
       for (const int threads : {2, 3}) {
         ThreadPool pool(threads);
         Operands again(shape, threads);
-        row_product(pool, again.product());
+        matmul(pool, again.product());
         EXPECT_TRUE(same_bits(again.y_rows(shape.m), whole)) << threads << " threads";
       }
       Operands part(shape);
       for (const int64_t rows : {1, 2, 8, 9, 16, 33}) {
         const int64_t first = (shape.m - rows) * 2 / 3;
-        row_product(one, part.rows(first, rows));
+        matmul(one, part.rows(first, rows));
         const float* begin = o.y(first);
         EXPECT_TRUE(same_bits(part.y_rows(rows), {begin, begin + rows * (shape.n + 5)}))
             << rows << " rows from " << first;
@@ -191,12 +191,12 @@ TEST(RowProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
   }
 }
 
-TEST(RowProduct, MatchesDoublePrecision) {
+TEST(Matmul, MatchesDoublePrecision) {
   ThreadPool pool(2);
   for (const Shape& shape : large_shapes()) {
     SCOPED_TRACE(shape.text());
     Operands o(shape);
-    row_product(pool, o.product());
+    matmul(pool, o.product());
     // Errors of a chain of roundings grow as a random walk.
     const double bound = 1e-6 * static_cast<double>(shape.k);
     for (int64_t i = 0; i < shape.m; i += 17) {
@@ -209,15 +209,15 @@ TEST(RowProduct, MatchesDoublePrecision) {
   }
 }
 
-TEST(RowProduct, ARowThatIsNotFiniteSpoilsNoOther) {
+TEST(Matmul, ARowThatIsNotFiniteSpoilsNoOther) {
   ThreadPool pool(1);
   for (const int64_t m : {5, 20}) {
     for (const LinearLayout layout : kLayouts) {
       const Shape shape{m, 21, 10, layout};
       Operands clean(shape), spoilt(shape);
       spoilt.x(3)[4] = std::numeric_limits<float>::infinity();
-      row_product(pool, clean.product());
-      row_product(pool, spoilt.product());
+      matmul(pool, clean.product());
+      matmul(pool, spoilt.product());
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t j = 0; j < shape.n; ++j) {
           if (i == 3) {
@@ -231,35 +231,35 @@ TEST(RowProduct, ARowThatIsNotFiniteSpoilsNoOther) {
   }
 }
 
-TEST(RowProduct, AnEmptySumIsZero) {
+TEST(Matmul, AnEmptySumIsZero) {
   ThreadPool pool(1);
   std::vector<float> y(6, 5.0f);
-  row_product(pool, {.m = 2, .n = 3, .k = 0, .y = y.data(), .y_row = 3});
+  matmul(pool, {.m = 2, .n = 3, .k = 0, .y = y.data(), .y_row = 3});
   EXPECT_EQ(y, std::vector<float>(6, 0.0f));
 }
 
-TEST(RowProduct, RefusesRowsThatOverlap) {
+TEST(Matmul, RefusesRowsThatOverlap) {
   ThreadPool pool(1);
   for (const LinearLayout layout : kLayouts) {
     Operands o({2, 4, 6, layout});
-    RowProduct p = o.product();
+    Matmul p = o.product();
     p.x_row = 5;
-    EXPECT_THROW(row_product(pool, p), Error);
+    EXPECT_THROW(matmul(pool, p), Error);
     p = o.product();
     p.w_row = layout == LinearLayout::out_in ? 5 : 3;
-    EXPECT_THROW(row_product(pool, p), Error);
+    EXPECT_THROW(matmul(pool, p), Error);
     p = o.product();
     p.y_row = 3;
-    EXPECT_THROW(row_product(pool, p), Error);
+    EXPECT_THROW(matmul(pool, p), Error);
   }
 }
 
-TEST(RowProduct, ScratchStaysSmall) {
-  EXPECT_EQ(row_product_scratch_floats(1, 50257, 768, 64), 0);
-  EXPECT_LE(row_product_scratch_floats(4096, 50257, 768, 64), 64 * (1 << 18));
-  EXPECT_LE(row_product_scratch_floats(100, 50257, 768, 2), 1 << 16);
+TEST(Matmul, ScratchStaysSmall) {
+  EXPECT_EQ(matmul_scratch_floats(1, 50257, 768, 64), 0);
+  EXPECT_LE(matmul_scratch_floats(4096, 50257, 768, 64), 64 * (1 << 18));
+  EXPECT_LE(matmul_scratch_floats(100, 50257, 768, 2), 1 << 16);
   // No more threads than there is work for.
-  EXPECT_LE(row_product_scratch_floats(4096, 16, 32, 64), 8 * 48 * 32);
+  EXPECT_LE(matmul_scratch_floats(4096, 16, 32, 64), 8 * 48 * 32);
 }
 
 }  // namespace

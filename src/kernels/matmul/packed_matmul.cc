@@ -1,24 +1,25 @@
-#include "kernels/matmul/packed_product.h"
+#include "kernels/matmul/packed_matmul.h"
 
 #include <algorithm>
 #include <type_traits>
 
 #include "base/check.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/work_split.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/matmul/packed_product.cc"
+#define HWY_TARGET_INCLUDE "kernels/matmul/packed_matmul.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/matmul/epilogue-inl.h"
-#include "kernels/matmul/row_tile-inl.h"
+#include "kernels/matmul/matmul_tile-inl.h"
 #include "kernels/simd/f16-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
-#ifndef HEED_KERNELS_PACKED_PRODUCT_ONCE_
-#define HEED_KERNELS_PACKED_PRODUCT_ONCE_
+#ifndef HEED_KERNELS_PACKED_MATMUL_ONCE_
+#define HEED_KERNELS_PACKED_MATMUL_ONCE_
 namespace heed::kernels {
 
 // None of these sizes shows in a result.
@@ -26,15 +27,15 @@ namespace heed::kernels {
 // Up to this many rows, with 16 or 32 registers, the weight becomes floats in registers, on its way
 // from memory. For more, a block of it is turned into floats once, in cache, and meets all rows
 // there (of f32, it is used where it lies).
-inline constexpr int kRowsIn16Registers = 4, kRowsIn32Registers = 8;
+inline constexpr int kGemvRowsWith16Registers = 4, kGemvRowsWith32Registers = 8;
 // Steps along k that are turned into floats at a time, and room for them.
-inline constexpr int64_t kFloatDepth = 384;
-inline constexpr int64_t kRoomFloats = kFloatDepth * kPanelCols;
+inline constexpr int64_t kDequantizedDepth = 384;
+inline constexpr int64_t kDequantizedFloats = kDequantizedDepth * kPanelCols;
 // Rows that such a block meets before the next one: x must stay in the second-level cache.
-inline constexpr int64_t kFloatBlockRows = 256;
+inline constexpr int64_t kGemmBlockRows = 256;
 // Bytes of the weight that few rows ask for ahead of their turn: too much arithmetic lies between
 // two loads for the CPU to look far enough ahead by itself.
-inline constexpr int64_t kBytesAhead = 4608;
+inline constexpr int64_t kPrefetchBytes = 4608;
 
 }  // namespace heed::kernels
 #endif
@@ -54,7 +55,7 @@ struct PanelPart {
 
 template <class T>
 HWY_INLINE void prefetch_ahead(const T* from) {
-  hwy::Prefetch(reinterpret_cast<const std::byte*>(from) + kBytesAhead);
+  hwy::Prefetch(reinterpret_cast<const std::byte*>(from) + kPrefetchBytes);
 }
 
 // Calls each(l, columns) for every step, columns being kVectors vectors of floats.
@@ -67,9 +68,9 @@ struct F32Columns {
   static HWY_INLINE void for_each(const PanelPart& part, const Each& each) {
     const float* HWY_RESTRICT from = at(part);
     for (int64_t l = part.from; l < part.to; ++l, from += part.width) {
-      Vector columns[kVectors];
+      FloatVec columns[kVectors];
       for (int v = 0; v < kVectors; ++v) prefetch_ahead(from + v * lanes());
-      for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(Floats(), from + v * lanes());
+      for (int v = 0; v < kVectors; ++v) columns[v] = hn::Load(FloatTag(), from + v * lanes());
       each(l, columns);
     }
   }
@@ -82,31 +83,32 @@ struct F16Columns {
     const auto* HWY_RESTRICT at =
         reinterpret_cast<const uint16_t*>(part.numbers) + part.from * part.width + part.col;
     for (int64_t l = part.from; l < part.to; ++l, at += part.width) {
-      Vector columns[kVectors];
+      FloatVec columns[kVectors];
       for (int v = 0; v < kVectors; ++v) prefetch_ahead(at + v * lanes());
-      for (int v = 0; v < kVectors; ++v) columns[v] = F16ToF32(hn::LoadU(U16(), at + v * lanes()));
+      for (int v = 0; v < kVectors; ++v)
+        columns[v] = F16ToF32(hn::LoadU(Uint16Tag(), at + v * lanes()));
       each(l, columns);
     }
   }
 };
 
-// ---- few rows: floats in registers --------------------------------------------------------------
+// ---- GEMV: dequantize in registers ---------------------------------------------------------------
 
-constexpr int kRowsInRegisters = kRegisters == 32 ? kRowsIn32Registers : kRowsIn16Registers;
+constexpr int kGemvRows = kRegisters == 32 ? kGemvRowsWith32Registers : kGemvRowsWith16Registers;
 
 template <class Columns, int kRows, int kVectors>
-HWY_INLINE void few_rows_of_columns(const PackedProduct& p, const PanelPart& part, int64_t first) {
-  const Floats d;
-  Vector sums[kRows][kVectors];
+HWY_INLINE void gemv_columns(const PackedMatmul& p, const PanelPart& part, int64_t first) {
+  const FloatTag d;
+  FloatVec sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   }
   const float* HWY_RESTRICT x[kRows];
   for (int r = 0; r < kRows; ++r) x[r] = p.x + r * p.x_row;
   Columns::template for_each<kVectors>(
-      part, [&](int64_t l, const Vector(&columns)[kVectors]) HWY_ATTR {
+      part, [&](int64_t l, const FloatVec(&columns)[kVectors]) HWY_ATTR {
         for (int r = 0; r < kRows; ++r) {
-          const Vector element = hn::Set(d, x[r][l]);
+          const FloatVec element = hn::Set(d, x[r][l]);
           for (int v = 0; v < kVectors; ++v) {
             sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
           }
@@ -126,7 +128,7 @@ HWY_INLINE void few_rows_of_columns(const PackedProduct& p, const PanelPart& par
 }
 
 template <class Columns, int kRows>
-HWY_NOINLINE void few_rows_of_panel(const PackedProduct& p, PanelPart part, int64_t first) {
+HWY_NOINLINE void gemv_panel(const PackedMatmul& p, PanelPart part, int64_t first) {
   // As many vectors side by side as there are registers for their sums; their sums are chains, and
   // several must be under way.
   constexpr int kSums = kRegisters == 32 ? 24 : 8;
@@ -134,10 +136,10 @@ HWY_NOINLINE void few_rows_of_panel(const PackedProduct& p, PanelPart part, int6
   constexpr int kMost = kSums / kRows < kPanelVectors ? kSums / kRows : kPanelVectors;
   constexpr int kWide = kMost >= 6 ? 6 : kMost >= 3 ? 3 : 2;  // a divisor of a panel's vectors
   for (; part.col + kWide * lanes() <= part.end; part.col += kWide * lanes()) {
-    few_rows_of_columns<Columns, kRows, kWide>(p, part, first);
+    gemv_columns<Columns, kRows, kWide>(p, part, first);
   }
   for (; part.col < part.end; part.col += lanes()) {
-    few_rows_of_columns<Columns, kRows, 1>(p, part, first);
+    gemv_columns<Columns, kRows, 1>(p, part, first);
   }
 }
 
@@ -166,34 +168,35 @@ HWY_INLINE void for_each_panel(const PackedWeight& w, const PackedLayout& layout
 }
 
 // Of 1 … kMost rows.
-template <class Columns, int kMost = kRowsInRegisters>
-HWY_INLINE void few_rows(const PackedProduct& p, const PanelPart& part, int64_t first) {
+template <class Columns, int kMost = kGemvRows>
+HWY_INLINE void gemv_rows(const PackedMatmul& p, const PanelPart& part, int64_t first) {
   if constexpr (kMost > 1) {
-    if (p.m < kMost) return few_rows<Columns, kMost - 1>(p, part, first);
+    if (p.m < kMost) return gemv_rows<Columns, kMost - 1>(p, part, first);
   }
-  few_rows_of_panel<Columns, kMost>(p, part, first);
+  gemv_panel<Columns, kMost>(p, part, first);
 }
 
 template <class Columns>
-void multiply_in_registers(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
+void gemv_dequantize_in_registers(ThreadPool& pool, const PackedMatmul& p,
+                                  const PackedLayout& layout) {
   const int64_t unit_work = p.m * p.w.k * kPanelUnit;
-  const int64_t grain = units_of_share(unit_work, p.w.k * kPanelUnit * Columns::kBytes);
+  const int64_t grain = grain_units(unit_work, p.w.k * kPanelUnit * Columns::kBytes);
   pool.parallel_for(units_of(p.w), grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     for_each_panel(p.w, layout, begin, end, [&](const PanelPart& part, int64_t first) HWY_ATTR {
-      few_rows<Columns>(p, part, first);
+      gemv_rows<Columns>(p, part, first);
     });
     const int64_t col = begin * kPanelUnit, end_col = std::min(end * kPanelUnit, p.w.n);
-    finish(p, {.row = 0, .rows = p.m, .col = col, .cols = end_col - col});
+    apply_epilogue(p, {.row = 0, .rows = p.m, .col = col, .cols = end_col - col});
   });
 }
 
-// ---- more rows: floats in cache -----------------------------------------------------------------
+// ---- GEMM: dequantize in cache -------------------------------------------------------------------
 
 template <class Columns, int kVectors>
-HWY_NOINLINE void write_floats(const PanelPart& part, float* HWY_RESTRICT to) {
-  const Floats d;
+HWY_NOINLINE void dequantize_to(const PanelPart& part, float* HWY_RESTRICT to) {
+  const FloatTag d;
   Columns::template for_each<kVectors>(part,
-                                       [&](int64_t, const Vector(&columns)[kVectors]) HWY_ATTR {
+                                       [&](int64_t, const FloatVec(&columns)[kVectors]) HWY_ATTR {
                                          for (int v = 0; v < kVectors; ++v)
                                            hn::Store(columns[v], d, to + v * lanes());
                                          to += kVectors * lanes();
@@ -201,26 +204,26 @@ HWY_NOINLINE void write_floats(const PanelPart& part, float* HWY_RESTRICT to) {
 }
 
 // A part of a panel as floats, `step` of them from one step along k to the next.
-struct FloatPanel {
+struct DequantizedPanel {
   const float* floats;
   int64_t step;
 };
 
 // Where they are, or `room` after they have been written there.
 template <class Columns>
-HWY_INLINE FloatPanel float_panel(const PanelPart& part, int64_t vectors, float* room) {
+HWY_INLINE DequantizedPanel dequantized_panel(const PanelPart& part, int64_t vectors, float* room) {
   if constexpr (std::is_same_v<Columns, F32Columns>) {
     return {F32Columns::at(part), part.width};
   } else {
     switch (vectors) {
       case 1:
-        write_floats<Columns, 1>(part, room);
+        dequantize_to<Columns, 1>(part, room);
         break;
       case 2:
-        write_floats<Columns, 2>(part, room);
+        dequantize_to<Columns, 2>(part, room);
         break;
       default:
-        write_floats<Columns, kTileVectors>(part, room);
+        dequantize_to<Columns, kTileVectors>(part, room);
     }
     return {room, vectors * lanes()};
   }
@@ -228,21 +231,22 @@ HWY_INLINE FloatPanel float_panel(const PanelPart& part, int64_t vectors, float*
 
 // Rows [begin, end) of x times a part of the panel that begins with column `first`.
 template <class Columns>
-void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, int64_t begin,
-                       int64_t end, float* room) {
+void gemm_panel_in_cache(const PackedMatmul& p, PanelPart part, int64_t first, int64_t begin,
+                         int64_t end, float* room) {
   // Blocks of one size, or the tiles of a short one would not ask for all of the next.
-  const int64_t depth = ceil_div(even_part(p.w.k, kFloatDepth), kTileSteps) * kTileSteps;
+  const int64_t depth = ceil_div(even_part(p.w.k, kDequantizedDepth), kTileSteps) * kTileSteps;
   const int64_t end_col = std::min(part.end, p.w.n - first);
   // The next block lies behind this one, and comes into the cache while the tiles of this one are
   // worked on, each of them asking for its share: the first to need it would wait for memory.
   const int64_t step_bytes = part.width * Columns::kBytes;
   const int64_t share_bytes =
-      share_of_lines(kTileSteps * step_bytes, ceil_div(end - begin, kTileRows));
+      prefetch_bytes_each(kTileSteps * step_bytes, ceil_div(end - begin, kTileRows));
   for (; part.col < end_col; part.col += panel_cols()) {
     const int64_t cols = std::min(panel_cols(), end_col - part.col);
     for (int64_t from = 0; from < p.w.k; from += depth) {
       part.from = from, part.to = std::min(from + depth, p.w.k);
-      const FloatPanel panel = float_panel<Columns>(part, ceil_div(cols, lanes()), room);
+      const DequantizedPanel panel =
+          dequantized_panel<Columns>(part, ceil_div(cols, lanes()), room);
       multiply_panel({.x = p.x + begin * p.x_row + from,
                       .x_row = p.x_row,
                       .panel = panel.floats,
@@ -252,24 +256,24 @@ void multiply_in_cache(const PackedProduct& p, PanelPart part, int64_t first, in
                       .y_row = p.y_row,
                       .cols = cols,
                       .continues = from > 0,
-                      .ahead = part.numbers + part.to * step_bytes,
-                      .ahead_bytes = share_bytes},
+                      .prefetch = part.numbers + part.to * step_bytes,
+                      .prefetch_bytes = share_bytes},
                      end - begin);
     }
-    finish(p, {.row = begin, .rows = end - begin, .col = first + part.col, .cols = cols});
+    apply_epilogue(p, {.row = begin, .rows = end - begin, .col = first + part.col, .cols = cols});
   }
 }
 
 template <class Columns>
-void multiply_by_floats(ThreadPool& pool, const PackedProduct& p, const PackedLayout& layout) {
-  const int64_t units = units_of(p.w), block_rows = even_part(p.m, kFloatBlockRows);
+void gemm_dequantize_in_cache(ThreadPool& pool, const PackedMatmul& p, const PackedLayout& layout) {
+  const int64_t units = units_of(p.w), block_rows = even_part(p.m, kGemmBlockRows);
   const int64_t blocks = ceil_div(p.m, block_rows);
   const int64_t items = units * blocks;
   const int64_t shares = std::min(
-      {static_cast<int64_t>(pool.threads()), items, ceil_div(p.m * p.w.n * p.w.k, kShareWork)});
+      {static_cast<int64_t>(pool.threads()), items, ceil_div(p.m * p.w.n * p.w.k, kGrainWork)});
   pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
-      float* room = p.scratch + share * kRoomFloats;
+      float* room = p.scratch + share * kDequantizedFloats;
       const int64_t last = items * (share + 1) / shares;
       for (int64_t i = items * share / shares, next = i; i < last; i = next) {
         const int64_t block = i / units;
@@ -277,7 +281,7 @@ void multiply_by_floats(ThreadPool& pool, const PackedProduct& p, const PackedLa
         const int64_t row = block * block_rows, row_end = std::min(row + block_rows, p.m);
         for_each_panel(p.w, layout, i - block * units, next - block * units,
                        [&](const PanelPart& part, int64_t first) HWY_ATTR {
-                         multiply_in_cache<Columns>(p, part, first, row, row_end, room);
+                         gemm_panel_in_cache<Columns>(p, part, first, row, row_end, room);
                        });
       }
     }
@@ -285,20 +289,20 @@ void multiply_by_floats(ThreadPool& pool, const PackedProduct& p, const PackedLa
 }
 
 template <class Columns>
-void multiply_columns(ThreadPool& pool, const PackedProduct& p) {
+void matmul_columns(ThreadPool& pool, const PackedMatmul& p) {
   const PackedLayout layout(p.w.type, p.w.n, p.w.k);
-  if (p.m <= kRowsInRegisters) {
-    multiply_in_registers<Columns>(pool, p, layout);
+  if (p.m <= kGemvRows) {
+    gemv_dequantize_in_registers<Columns>(pool, p, layout);
   } else {
-    multiply_by_floats<Columns>(pool, p, layout);
+    gemm_dequantize_in_cache<Columns>(pool, p, layout);
   }
 }
 
-void f32_product_kernel(ThreadPool& pool, const PackedProduct& p) {
-  multiply_columns<F32Columns>(pool, p);
+void f32_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
+  matmul_columns<F32Columns>(pool, p);
 }
-void f16_product_kernel(ThreadPool& pool, const PackedProduct& p) {
-  multiply_columns<F16Columns>(pool, p);
+void f16_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
+  matmul_columns<F16Columns>(pool, p);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -308,31 +312,31 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(f32_product_kernel);
-HWY_EXPORT(f16_product_kernel);
+HWY_EXPORT(f32_matmul_kernel);
+HWY_EXPORT(f16_matmul_kernel);
 
-void packed_product(ThreadPool& pool, const PackedProduct& p) {
-  HEED_CHECK(p.m >= 0 && p.w.n >= 0 && p.w.k >= 0, "packed_product: a negative size");
-  HEED_CHECK(p.x_row >= p.w.k && p.y_row >= p.w.n, "packed_product: rows that overlap");
+void packed_matmul(ThreadPool& pool, const PackedMatmul& p) {
+  HEED_CHECK(p.m >= 0 && p.w.n >= 0 && p.w.k >= 0, "packed_matmul: a negative size");
+  HEED_CHECK(p.x_row >= p.w.k && p.y_row >= p.w.n, "packed_matmul: rows that overlap");
   if (p.m == 0 || p.w.n == 0) return;
-  HEED_CHECK(p.w.k > 0, "packed_product: a sum of nothing");
+  HEED_CHECK(p.w.k > 0, "packed_matmul: a sum of nothing");
   switch (p.w.type) {
     case WeightType::f32:
-      return HWY_DYNAMIC_DISPATCH(f32_product_kernel)(pool, p);
+      return HWY_DYNAMIC_DISPATCH(f32_matmul_kernel)(pool, p);
     case WeightType::f16:
-      return HWY_DYNAMIC_DISPATCH(f16_product_kernel)(pool, p);
+      return HWY_DYNAMIC_DISPATCH(f16_matmul_kernel)(pool, p);
     case WeightType::int8:
-      return int8_product(pool, p);
+      return int8_matmul(pool, p);
     case WeightType::int4:
-      return int4_product(pool, p);
+      return int4_matmul(pool, p);
   }
 }
 
-int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
-  if (w.type == WeightType::int8) return int8_product_scratch_floats(m, w.k);
-  if (w.type == WeightType::int4) return int4_product_scratch_floats(m, w.k);
-  if (w.type == WeightType::f32 || m <= kRowsIn16Registers || w.n == 0) return 0;
-  return kRoomFloats * threads;
+int64_t packed_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
+  if (w.type == WeightType::int8) return int8_matmul_scratch_floats(m, w.k);
+  if (w.type == WeightType::int4) return int4_matmul_scratch_floats(m, w.k);
+  if (w.type == WeightType::f32 || m <= kGemvRowsWith16Registers || w.n == 0) return 0;
+  return kDequantizedFloats * threads;
 }
 
 }  // namespace heed::kernels

@@ -16,20 +16,21 @@
 
 #include "base/check.h"
 #include "kernels/matmul/amx.h"
-#include "kernels/matmul/packed_product.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/packed_matmul.h"
+#include "kernels/matmul/work_split.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/matmul/int8_product.cc"
+#define HWY_TARGET_INCLUDE "kernels/matmul/int8_matmul.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/matmul/integer_product-inl.h"
+#include "kernels/matmul/integer_matmul-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
-#ifndef HEED_KERNELS_INT8_PRODUCT_ONCE_
-#define HEED_KERNELS_INT8_PRODUCT_ONCE_
+#ifndef HEED_KERNELS_INT8_MATMUL_ONCE_
+#define HEED_KERNELS_INT8_MATMUL_ONCE_
 namespace heed::kernels {
 
 // Beyond it, 127 · 127 · k may not fit into 32 bits.
@@ -37,10 +38,10 @@ inline constexpr int64_t kInt8MaxInputs = 128 << 10;
 
 // A row of x as integers: how words of four inputs are kept depends on the instruction set.
 inline constexpr int64_t kMaxWordsOfFour = 2;
-inline constexpr int64_t kAheadSteps = 4;
+inline constexpr int64_t kPrefetchSteps = 4;
 // Rows from which on tile registers, of 16 rows, are faster than dot products, even if some of
 // their rows are nothing.
-inline constexpr int64_t kLeastRowsByTiles = 9;
+inline constexpr int64_t kAmxLeastRows = 9;
 // What the sums must be multiplied by, and what is too much in them.
 struct Int8Row {
   float scale;
@@ -54,8 +55,6 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using Int8F32 = hn::ScalableTag<float>;
 
 // ---- four steps of one vector of columns --------------------------------------------------------
 //
@@ -72,15 +71,15 @@ inline constexpr int32_t kOffset = 0;  // its bytes are signed
 inline constexpr int32_t kOffset = 128;
 #endif
 struct WeightWords {
-  Sums words;
+  Int32Vec words;
 };
 HWY_INLINE WeightWords LoadWords(const int32_t* p) {
-  const Words d;
-  const Sums words = hn::LoadU(d, p);
+  const Int32Tag d;
+  const Int32Vec words = hn::LoadU(d, p);
   return {kOffset == 0 ? hn::Xor(words, hn::Set(d, static_cast<int32_t>(0x80808080u))) : words};
 }
-HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_t) {
-  return AddDotOfBytes(sums, w.words, hn::Set(Words(), *x));
+HWY_INLINE Int32Vec AddDot(Int32Vec sums, const WeightWords& w, const int32_t* x, int64_t) {
+  return AddDotOfBytes(sums, w.words, hn::Set(Int32Tag(), *x));
 }
 
 #elif HEED_DOT_OF_PAIRS
@@ -90,18 +89,18 @@ HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_
 inline constexpr int64_t kXWords = 2;
 inline constexpr int32_t kOffset = 128;
 struct WeightWords {
-  Sums even, odd;
+  Int32Vec even, odd;
 };
 HWY_INLINE WeightWords LoadWords(const int32_t* p) {
-  const Words d;
-  const hn::Repartition<uint16_t, Words> d16;
-  const Sums words = hn::LoadU(d, p);
+  const Int32Tag d;
+  const hn::Repartition<uint16_t, Int32Tag> d16;
+  const Int32Vec words = hn::LoadU(d, p);
   return {hn::And(words, hn::Set(d, 0x00FF00FF)),
           hn::BitCast(d, hn::ShiftRight<8>(hn::BitCast(d16, words)))};
 }
-HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_t part) {
-  sums = AddDotOfPairs(sums, w.even, hn::Set(Words(), *x));
-  return AddDotOfPairs(sums, w.odd, hn::Set(Words(), x[part]));
+HWY_INLINE Int32Vec AddDot(Int32Vec sums, const WeightWords& w, const int32_t* x, int64_t part) {
+  sums = AddDotOfPairs(sums, w.even, hn::Set(Int32Tag(), *x));
+  return AddDotOfPairs(sums, w.odd, hn::Set(Int32Tag(), x[part]));
 }
 
 #else
@@ -109,11 +108,11 @@ HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_
 inline constexpr int64_t kXWords = 1;
 inline constexpr int32_t kOffset = 128;
 struct WeightWords {
-  Sums byte[4];
+  Int32Vec byte[4];
 };
 HWY_INLINE WeightWords LoadWords(const int32_t* p) {
-  const Words d;
-  const hn::RebindToUnsigned<Words> du;
+  const Int32Tag d;
+  const hn::RebindToUnsigned<Int32Tag> du;
   const auto words = hn::BitCast(du, hn::LoadU(d, p));
   const auto mask = hn::Set(du, 255u);
   return {{hn::BitCast(d, hn::And(words, mask)),
@@ -121,8 +120,8 @@ HWY_INLINE WeightWords LoadWords(const int32_t* p) {
            hn::BitCast(d, hn::And(hn::ShiftRight<16>(words), mask)),
            hn::BitCast(d, hn::ShiftRight<24>(words))}};
 }
-HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_t) {
-  const Words d;
+HWY_INLINE Int32Vec AddDot(Int32Vec sums, const WeightWords& w, const int32_t* x, int64_t) {
+  const Int32Tag d;
   int8_t q[4];
   std::memcpy(q, x, sizeof q);
   for (int b = 0; b < 4; ++b) {
@@ -138,7 +137,7 @@ HWY_INLINE Sums AddDot(Sums sums, const WeightWords& w, const int32_t* x, int64_
 // Words of four bytes to the form that AddDot() wants.
 HWY_INLINE void arrange_words([[maybe_unused]] int32_t* words, [[maybe_unused]] int64_t count) {
   if constexpr (kXWords == 2) {
-    const Words d;
+    const Int32Tag d;
     const hn::Repartition<int16_t, decltype(d)> d16;
     // The second half first: it is where nothing is yet.
     for_each_vector(d, count, [&](int64_t i, auto io) HWY_ATTR {
@@ -152,10 +151,10 @@ HWY_INLINE void arrange_words([[maybe_unused]] int32_t* words, [[maybe_unused]] 
 }
 
 // One row of x as integers; `words` has room for kXWords words of each four inputs.
-Int8Row round_row(const float* HWY_RESTRICT x, int64_t k, int32_t* HWY_RESTRICT words) {
-  const Int8F32 d;
-  const Words di;
-  const hn::Rebind<int8_t, Int8F32> d8;
+Int8Row quantize_x_row(const float* HWY_RESTRICT x, int64_t k, int32_t* HWY_RESTRICT words) {
+  const FloatTag d;
+  const Int32Tag di;
+  const hn::Rebind<int8_t, FloatTag> d8;
   const int64_t count = ceil_div(k, 4);
   auto* q = reinterpret_cast<int8_t*>(words);
   const float largest = largest_magnitude(x, k);
@@ -197,21 +196,22 @@ struct Int8Tile {
   float* y;
   int64_t y_row;
   int64_t cols;  // that y has room for
-  // What will be needed after this panel: so many bytes are asked for every kAheadSteps steps.
-  const std::byte* ahead;
-  int64_t ahead_bytes;
+  // What will be needed after this panel: so many bytes are asked for every kPrefetchSteps steps.
+  const std::byte* prefetch;
+  int64_t prefetch_bytes;
 };
 
 // Sums of a vector of columns become floats.
 struct Int8Columns {
-  hn::Vec<Int8F32> scales;
+  FloatVec scales;
   int64_t left;  // that y has room for
 };
-HWY_INLINE void store_sums(Sums sums, const Int8Row& row, const Int8Columns& columns, float* y) {
-  const Int8F32 d;
-  const auto whole = hn::ConvertTo(d, hn::Sub(sums, hn::Set(Words(), row.excess)));
+HWY_INLINE void store_sums(Int32Vec sums, const Int8Row& row, const Int8Columns& columns,
+                           float* y) {
+  const FloatTag d;
+  const auto whole = hn::ConvertTo(d, hn::Sub(sums, hn::Set(Int32Tag(), row.excess)));
   const auto values = hn::Mul(hn::Mul(whole, hn::Set(d, row.scale)), columns.scales);
-  if (columns.left >= word_lanes()) {
+  if (columns.left >= lanes()) {
     hn::StoreU(values, d, y);
   } else {
     StoreFirst(values, d, static_cast<size_t>(columns.left), y);
@@ -220,24 +220,24 @@ HWY_INLINE void store_sums(Sums sums, const Int8Row& row, const Int8Columns& col
 
 template <int kRows, int kVectors>
 HWY_NOINLINE void int8_tile(const Int8Tile& t) {
-  const Words di;
-  Sums sums[kRows][kVectors];
+  const Int32Tag di;
+  Int32Vec sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(di);
   }
   const int32_t* HWY_RESTRICT x[kRows];
   for (int r = 0; r < kRows; ++r) x[r] = t.x + r * kXWords * t.steps;
   const int32_t* HWY_RESTRICT w = t.w;
-  [[maybe_unused]] const std::byte* ahead = t.ahead;
+  [[maybe_unused]] const std::byte* prefetch = t.prefetch;
   for (int64_t l = 0; l < t.steps; ++l, w += t.width) {
     WeightWords words[kVectors];
     if constexpr (kRows <= kStreamingRows) {
-      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kIntegerWordsAhead + v * word_lanes());
-    } else if (l % kAheadSteps == 0) {
-      fetch_ahead(ahead, t.ahead_bytes);
-      ahead += t.ahead_bytes;
+      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kIntegerPrefetchWords + v * lanes());
+    } else if (l % kPrefetchSteps == 0) {
+      prefetch_l2(prefetch, t.prefetch_bytes);
+      prefetch += t.prefetch_bytes;
     }
-    for (int v = 0; v < kVectors; ++v) words[v] = LoadWords(w + v * word_lanes());
+    for (int v = 0; v < kVectors; ++v) words[v] = LoadWords(w + v * lanes());
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors; ++v) {
         sums[r][v] = AddDot(sums[r][v], words[v], x[r] + l, t.steps);
@@ -245,9 +245,9 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
     }
   }
   for (int v = 0; v < kVectors; ++v) {
-    const int64_t col = v * word_lanes(), left = t.cols - col;
+    const int64_t col = v * lanes(), left = t.cols - col;
     if (left <= 0) break;
-    const Int8Columns columns{hn::LoadU(Int8F32(), t.scales + col), left};
+    const Int8Columns columns{hn::LoadU(FloatTag(), t.scales + col), left};
     for (int r = 0; r < kRows; ++r) {
       store_sums(sums[r][v], t.rows[r], columns, t.y + r * t.y_row + col);
     }
@@ -262,8 +262,8 @@ struct Int8Rows {
   const int32_t* x;     // [rows in whole tiles, steps]
   const Int8Row* rows;  // [rows]
 };
-void multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, const Int8Rows& rows,
-                       const ProductPart& part) {
+void gemm_by_amx_tiles(const PackedMatmul& p, const PackedLayout& layout, const Int8Rows& rows,
+                       const MatmulPart& part) {
   const int64_t whole = ceil_div(part.rows, kAmxRows) * kAmxRows;
   const int64_t first = part.col / kPanelCols * kPanelCols;
   const int64_t step_bytes = layout.width(first) * layout.column_bytes;
@@ -271,29 +271,29 @@ void multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, const
   const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
   constexpr int64_t kMostRows = kAmxMostTiles * kAmxRows, kChunkSteps = kAmxBytes / 4;
   const int64_t blocks = ceil_div(whole, kMostRows) * ceil_div(part.end - part.col, kAmxCols);
-  const int64_t ahead_bytes = share_of_lines(kChunkSteps * step_bytes, blocks);
+  const int64_t prefetch_bytes = prefetch_bytes_each(kChunkSteps * step_bytes, blocks);
   const int64_t chunks = layout.steps / kChunkSteps;
-  const std::byte* ahead = panel + layout.steps * step_bytes;
+  const std::byte* prefetch = panel + layout.steps * step_bytes;
   HWY_ALIGN int32_t sums[kMostRows * kAmxCols];
   const AmxTiles ready;
   for (int64_t col = part.col; col < part.end; col += kAmxCols) {
-    const Int8Columns columns{hn::LoadU(Int8F32(), scales + col), p.w.n - col};
+    const Int8Columns columns{hn::LoadU(FloatTag(), scales + col), p.w.n - col};
     for (int64_t row = 0, count = 0; row < whole; row += count) {
       const int64_t left = (whole - row) / kAmxRows;
       const int tiles = left >= 4 ? 4 : left >= 2 ? 2 : 1;
       count = tiles * kAmxRows;
-      amx_product({.x = reinterpret_cast<const int8_t*>(rows.x + row * layout.steps),
-                   .x_row = layout.steps * 4,
-                   .x_tile = kAmxRows * layout.steps * 4,
-                   .w = panel + (col - first) * layout.column_bytes,
-                   .w_row = step_bytes,
-                   .chunks = chunks,
-                   .ahead = ahead,
-                   .ahead_bytes = ahead_bytes},
-                  tiles, sums);
-      ahead += chunks * ahead_bytes;
+      amx_matmul({.x = reinterpret_cast<const int8_t*>(rows.x + row * layout.steps),
+                  .x_row = layout.steps * 4,
+                  .x_tile = kAmxRows * layout.steps * 4,
+                  .w = panel + (col - first) * layout.column_bytes,
+                  .w_row = step_bytes,
+                  .chunks = chunks,
+                  .prefetch = prefetch,
+                  .prefetch_bytes = prefetch_bytes},
+                 tiles, sums);
+      prefetch += chunks * prefetch_bytes;
       for (int64_t r = 0; r < std::min(count, part.rows - row); ++r) {
-        store_sums(hn::Load(Words(), sums + r * kAmxCols), rows.rows[row + r], columns,
+        store_sums(hn::Load(Int32Tag(), sums + r * kAmxCols), rows.rows[row + r], columns,
                    p.y + (part.row + row + r) * p.y_row + col);
       }
     }
@@ -302,23 +302,23 @@ void multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, const
 
 #endif
 
-void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
+void int8_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
   const PackedLayout layout(WeightType::int8, p.w.n, p.w.k);
   auto* rows = reinterpret_cast<Int8Row*>(p.scratch);
   auto* x = reinterpret_cast<int32_t*>(rows + p.m);
   const int64_t row_words = kXWords * layout.steps;
   pool.parallel_for(p.m, ceil_div(kRoundingGrain, p.w.k), [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t i = begin; i < end; ++i) {
-      rows[i] = round_row(p.x + i * p.x_row, p.w.k, x + i * row_words);
+      rows[i] = quantize_x_row(p.x + i * p.x_row, p.w.k, x + i * row_words);
     }
   });
 #if HWY_TARGET == HWY_AVX3_DL
   const bool has_tiles = has_amx() && layout.steps % (kAmxBytes / 4) == 0;
 #endif
-  for_each_part(pool, p, [&](const ProductPart& part) HWY_ATTR {
+  for_each_part(pool, p, [&](const MatmulPart& part) HWY_ATTR {
 #if HWY_TARGET == HWY_AVX3_DL
-    if (has_tiles && part.rows >= kLeastRowsByTiles) {
-      return multiply_by_tiles(p, layout, {x + part.row * row_words, rows + part.row}, part);
+    if (has_tiles && part.rows >= kAmxLeastRows) {
+      return gemm_by_amx_tiles(p, layout, {x + part.row * row_words, rows + part.row}, part);
     }
 #endif
     const int64_t first = part.col / kPanelCols * kPanelCols;
@@ -328,24 +328,24 @@ void int8_product_kernel(ThreadPool& pool, const PackedProduct& p) {
     // worked on, each of them asking for its share: the first to need it would wait for memory.
     const int64_t width = layout.width(first), tiles = ceil_div(part.rows, kInt8Rows);
     const int64_t step_bytes = width * static_cast<int64_t>(sizeof(int32_t));
-    const int64_t ahead_bytes = share_of_lines(kAheadSteps * step_bytes, tiles);
-    const int64_t turns = ceil_div(layout.steps, kAheadSteps);
+    const int64_t prefetch_bytes = prefetch_bytes_each(kPrefetchSteps * step_bytes, tiles);
+    const int64_t turns = ceil_div(layout.steps, kPrefetchSteps);
     const auto* next_panel = reinterpret_cast<const std::byte*>(w + layout.steps * width);
-    for_each_tile<kInt8Rows, kInt8Vectors>(
-        part, [&](auto tile_rows, auto vectors, int64_t row, int64_t col) HWY_ATTR {
-          int8_tile<tile_rows, vectors>(
-              {.x = x + row * row_words,
-               .rows = rows + row,
-               .w = w + col - first,
-               .width = width,
-               .steps = layout.steps,
-               .scales = scales + col,
-               .y = p.y + row * p.y_row + col,
-               .y_row = p.y_row,
-               .cols = p.w.n - col,
-               .ahead = next_panel + ceil_div(row - part.row, kInt8Rows) * turns * ahead_bytes,
-               .ahead_bytes = ahead_bytes});
-        });
+    for_each_tile<kInt8Rows, kInt8Vectors>(part, [&](auto tile_rows, auto vectors, int64_t row,
+                                                     int64_t col) HWY_ATTR {
+      int8_tile<tile_rows, vectors>(
+          {.x = x + row * row_words,
+           .rows = rows + row,
+           .w = w + col - first,
+           .width = width,
+           .steps = layout.steps,
+           .scales = scales + col,
+           .y = p.y + row * p.y_row + col,
+           .y_row = p.y_row,
+           .cols = p.w.n - col,
+           .prefetch = next_panel + ceil_div(row - part.row, kInt8Rows) * turns * prefetch_bytes,
+           .prefetch_bytes = prefetch_bytes});
+    });
   });
 }
 
@@ -356,17 +356,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(int8_product_kernel);
+HWY_EXPORT(int8_matmul_kernel);
 
-void int8_product(ThreadPool& pool, const PackedProduct& p) {
-  HEED_CHECK(p.w.k <= kInt8MaxInputs, "int8_product: sums would not fit into 32 bits");
-  HWY_DYNAMIC_DISPATCH(int8_product_kernel)(pool, p);
+void int8_matmul(ThreadPool& pool, const PackedMatmul& p) {
+  HEED_CHECK(p.w.k <= kInt8MaxInputs, "int8_matmul: sums would not fit into 32 bits");
+  HWY_DYNAMIC_DISPATCH(int8_matmul_kernel)(pool, p);
 }
 
-int64_t int8_product_scratch_floats(int64_t m, int64_t k) {
+int64_t int8_matmul_scratch_floats(int64_t m, int64_t k) {
   constexpr int64_t kRowFloats = sizeof(Int8Row) / sizeof(float);
   // Tile registers read whole tiles of rows, but only one word of four inputs.
-  static_assert(kMaxWordsOfFour * kLeastRowsByTiles >= kAmxRows);
+  static_assert(kMaxWordsOfFour * kAmxLeastRows >= kAmxRows);
   return m * (kRowFloats + kMaxWordsOfFour * ceil_div(k, 4));
 }
 

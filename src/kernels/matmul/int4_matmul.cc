@@ -15,21 +15,22 @@
 #include <limits>
 
 #include "kernels/matmul/amx.h"
-#include "kernels/matmul/packed_product.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/packed_matmul.h"
+#include "kernels/matmul/work_split.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/matmul/int4_product.cc"
+#define HWY_TARGET_INCLUDE "kernels/matmul/int4_matmul.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "kernels/matmul/integer_product-inl.h"
+#include "kernels/matmul/integer_matmul-inl.h"
 #include "kernels/simd/f16-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
-#ifndef HEED_KERNELS_INT4_PRODUCT_ONCE_
-#define HEED_KERNELS_INT4_PRODUCT_ONCE_
+#ifndef HEED_KERNELS_INT4_MATMUL_ONCE_
+#define HEED_KERNELS_INT4_MATMUL_ONCE_
 namespace heed::kernels {
 
 // 12 bits: 16 high + low, a signed byte and four bits. The weight times 16 is a byte, too, so that
@@ -92,19 +93,19 @@ inline constexpr uint32_t kPartMask = 0x0000000F;
 inline constexpr int64_t kPartNumbers = kInt4WordInputs / kParts;
 
 // Two numbers in each word.
-HWY_INLINE Sums SetPair(const int16_t* x) {
+HWY_INLINE Int32Vec SetPair(const int16_t* x) {
   int32_t word;
   std::memcpy(&word, x, sizeof word);
-  return hn::Set(Words(), word);
+  return hn::Set(Int32Tag(), word);
 }
 
 // A part of a vector of words: its numbers, and sixteen times them, for kSums = 1 of bytes alone.
 struct WordPart {
-  Sums ones, sixteens;
+  Int32Vec ones, sixteens;
 };
-HWY_INLINE WordPart TakePart(Sums& words) {
-  const Words d;
-  const Sums ones = hn::And(words, hn::Set(d, static_cast<int32_t>(kPartMask)));
+HWY_INLINE WordPart TakePart(Int32Vec& words) {
+  const Int32Tag d;
+  const Int32Vec ones = hn::And(words, hn::Set(d, static_cast<int32_t>(kPartMask)));
   words = hn::ShiftRight<4>(words);
   return {ones, hn::ShiftLeft<4>(ones)};
 }
@@ -112,25 +113,25 @@ HWY_INLINE WordPart TakePart(Sums& words) {
 // Adds the products of a part of kVectors vectors with the numbers of x that belong to it.
 template <int kVectors, int kSumsOfTile>
 HWY_INLINE void AddPart(const WordPart (&w)[kVectors], const int16_t* x,
-                        Sums (&sums)[kVectors][kSumsOfTile]) {
+                        Int32Vec (&sums)[kVectors][kSumsOfTile]) {
 #if HEED_DOT_OF_BYTES
-  const Sums low = SetPair(x), high = SetPair(x + 2);
+  const Int32Vec low = SetPair(x), high = SetPair(x + 2);
   for (int v = 0; v < kVectors; ++v) {
     sums[v][0] = AddDotOfBytes(sums[v][0], w[v].ones, low);
-    Sums& high_sums = sums[v][kSumsOfTile - 1];
+    Int32Vec& high_sums = sums[v][kSumsOfTile - 1];
     high_sums = AddDotOfBytes(high_sums, kSumsOfTile == 2 ? w[v].ones : w[v].sixteens, high);
   }
 #elif HEED_DOT_OF_PAIRS
-  const Sums pair = SetPair(x);
+  const Int32Vec pair = SetPair(x);
   for (int v = 0; v < kVectors; ++v) sums[v][0] = AddDotOfPairs(sums[v][0], w[v].ones, pair);
 #else
-  const Sums number = hn::Set(Words(), static_cast<int32_t>(*x));
+  const Int32Vec number = hn::Set(Int32Tag(), static_cast<int32_t>(*x));
   for (int v = 0; v < kVectors; ++v) sums[v][0] = hn::Add(sums[v][0], hn::Mul(w[v].ones, number));
 #endif
 }
 
 template <int kSumsOfTile>
-HWY_INLINE Sums WholeSum(const Sums (&sums)[kSumsOfTile]) {
+HWY_INLINE Int32Vec WholeSum(const Int32Vec (&sums)[kSumsOfTile]) {
   if constexpr (kSumsOfTile == 2) {
     return hn::Add(sums[0], hn::ShiftLeft<kInt4LowBits>(sums[1]));
   } else {
@@ -141,26 +142,26 @@ HWY_INLINE Sums WholeSum(const Sums (&sums)[kSumsOfTile]) {
 // ---- rounding x ---------------------------------------------------------------------------------
 
 // Numbers of x, two vectors of them, in the order that AddPart() wants.
-HWY_INLINE void store_numbers(Sums first, Sums second, int16_t* to) {
-  const hn::Rebind<int16_t, Words> half;
+HWY_INLINE void store_numbers(Int32Vec first, Int32Vec second, int16_t* to) {
+  const hn::Rebind<int16_t, Int32Tag> half;
 #if HEED_DOT_OF_BYTES || HEED_DOT_OF_PAIRS
-  const hn::Repartition<int16_t, Words> d;
+  const hn::Repartition<int16_t, Int32Tag> d;
   auto numbers = hn::Combine(d, hn::DemoteTo(half, second), hn::DemoteTo(half, first));
 #if HEED_DOT_OF_BYTES
   const auto low = hn::Set(d, (1 << kInt4LowBits) - 1), high = hn::Set(d, int16_t{-256});
   numbers = hn::Or(hn::And(hn::ShiftLeft<8 - kInt4LowBits>(numbers), high), hn::And(numbers, low));
 #endif
-  const auto order = hn::LoadDup128(hn::Repartition<uint8_t, Words>(), kOrder);
+  const auto order = hn::LoadDup128(hn::Repartition<uint8_t, Int32Tag>(), kOrder);
   hn::StoreU(hn::TableLookupBytes(numbers, hn::BitCast(d, order)), d, to);
 #else
   hn::StoreU(hn::DemoteTo(half, first), half, to);
-  hn::StoreU(hn::DemoteTo(half, second), half, to + word_lanes());
+  hn::StoreU(hn::DemoteTo(half, second), half, to + lanes());
 #endif
 }
 
 // x [kInt4Group]
-HWY_INLINE Int4XGroup round_group(const float* HWY_RESTRICT x, int16_t* HWY_RESTRICT numbers) {
-  const F32 d;
+HWY_INLINE Int4XGroup quantize_x_group(const float* HWY_RESTRICT x, int16_t* HWY_RESTRICT numbers) {
+  const FloatTag d;
   const float largest = largest_magnitude(x, kInt4Group);
   if (!(largest >= kNothing) || !std::isfinite(largest)) {
     std::fill_n(numbers, kInt4Group, int16_t{0});
@@ -170,13 +171,13 @@ HWY_INLINE Int4XGroup round_group(const float* HWY_RESTRICT x, int16_t* HWY_REST
   const auto rounded = [&](int64_t i) HWY_ATTR {
     return hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), inverse));
   };
-  Sums sums = hn::Zero(Words());
-  for (int64_t i = 0; i < kInt4Group; i += 2 * word_lanes()) {
-    const Sums first = rounded(i), second = rounded(i + word_lanes());
+  Int32Vec sums = hn::Zero(Int32Tag());
+  for (int64_t i = 0; i < kInt4Group; i += 2 * lanes()) {
+    const Int32Vec first = rounded(i), second = rounded(i + lanes());
     sums = hn::Add(sums, hn::Add(first, second));
     store_numbers(first, second, numbers + i);
   }
-  return {largest / kInt4LargestX, -kInt4Offset * hn::GetLane(hn::SumOfLanes(Words(), sums))};
+  return {largest / kInt4LargestX, -kInt4Offset * hn::GetLane(hn::SumOfLanes(Int32Tag(), sums))};
 }
 
 // Rows of x as integers. They follow each other, but for those that tile registers take: groups of
@@ -194,16 +195,16 @@ struct Int4X {
   }
 };
 
-void round_row(const float* x, int64_t k, const Int4X& to, int64_t row) {
+void quantize_x_row(const float* x, int64_t k, const Int4X& to, int64_t row) {
   int64_t group = to.first_group(row);
   const int64_t step = to.together(row);
   for (; k >= kInt4Group; k -= kInt4Group, x += kInt4Group, group += step) {
-    to.groups[group] = round_group(x, to.numbers + group * kInt4Group);
+    to.groups[group] = quantize_x_group(x, to.numbers + group * kInt4Group);
   }
   if (k == 0) return;
   float rest[kInt4Group] = {};
   std::copy_n(x, k, rest);
-  to.groups[group] = round_group(rest, to.numbers + group * kInt4Group);
+  to.groups[group] = quantize_x_group(rest, to.numbers + group * kInt4Group);
 }
 
 // ---- register tiles -----------------------------------------------------------------------------
@@ -229,17 +230,16 @@ struct Int4Tile {
 };
 
 // A group's sums of a vector of columns into their totals.
-HWY_INLINE hn::Vec<F32> add_group(hn::Vec<F32> totals, Sums sums, float x_scale,
-                                  hn::Vec<F32> scales) {
-  const F32 d;
+HWY_INLINE FloatVec add_group(FloatVec totals, Int32Vec sums, float x_scale, FloatVec scales) {
+  const FloatTag d;
   const auto scaled = hn::Mul(hn::ConvertTo(d, sums), hn::Set(d, x_scale));
   return hn::Add(totals, hn::Mul(scaled, scales));
 }
 
 // y has room for `left` columns, which may be none.
-HWY_INLINE void store_totals(hn::Vec<F32> totals, int64_t left, float* y) {
-  const F32 d;
-  if (left >= word_lanes()) {
+HWY_INLINE void store_totals(FloatVec totals, int64_t left, float* y) {
+  const FloatTag d;
+  if (left >= lanes()) {
     hn::StoreU(totals, d, y);
   } else if (left > 0) {
     StoreFirst(totals, d, static_cast<size_t>(left), y);
@@ -248,9 +248,9 @@ HWY_INLINE void store_totals(hn::Vec<F32> totals, int64_t left, float* y) {
 
 template <int kRows, int kVectors>
 HWY_NOINLINE void int4_tile(const Int4Tile& t) {
-  const F32 d;
-  const I32 di;
-  hn::Vec<F32> totals[kRows][kVectors];
+  const FloatTag d;
+  const Int32Tag di;
+  FloatVec totals[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) totals[r][v] = hn::Zero(d);
   }
@@ -260,7 +260,7 @@ HWY_NOINLINE void int4_tile(const Int4Tile& t) {
   const uint16_t* HWY_RESTRICT scales = t.scales;
   int64_t l = 0;
   for (int64_t g = 0; g < t.groups; ++g, scales += t.width) {
-    Sums sums[kRows][kVectors][kSums<kRows>];
+    Int32Vec sums[kRows][kVectors][kSums<kRows>];
     for (int r = 0; r < kRows; ++r) {
       for (int v = 0; v < kVectors; ++v) {
         sums[r][v][kSums<kRows> - 1] = hn::Zero(di);
@@ -268,11 +268,11 @@ HWY_NOINLINE void int4_tile(const Int4Tile& t) {
       }
     }
     for (int64_t word = 0; word < kInt4GroupWords; ++word, w += t.width) {
-      Sums words[kVectors];
+      Int32Vec words[kVectors];
       if constexpr (kRows <= kStreamingRows) {
-        for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kIntegerWordsAhead + v * word_lanes());
+        for (int v = 0; v < kVectors; ++v) hwy::Prefetch(w + kIntegerPrefetchWords + v * lanes());
       }
-      for (int v = 0; v < kVectors; ++v) words[v] = hn::LoadU(di, w + v * word_lanes());
+      for (int v = 0; v < kVectors; ++v) words[v] = hn::LoadU(di, w + v * lanes());
       for (int part = 0; part < kParts; ++part, l += kPartNumbers) {
         WordPart numbers[kVectors];
         for (int v = 0; v < kVectors; ++v) numbers[v] = TakePart(words[v]);
@@ -280,7 +280,7 @@ HWY_NOINLINE void int4_tile(const Int4Tile& t) {
       }
     }
     for (int v = 0; v < kVectors; ++v) {
-      const auto scale = F16ToF32(hn::LoadU(U16(), scales + v * word_lanes()));
+      const auto scale = F16ToF32(hn::LoadU(Uint16Tag(), scales + v * lanes()));
       for (int r = 0; r < kRows; ++r) {
         totals[r][v] = add_group(totals[r][v], WholeSum(sums[r][v]),
                                  t.x_groups[r * t.groups + g].scale, scale);
@@ -289,7 +289,7 @@ HWY_NOINLINE void int4_tile(const Int4Tile& t) {
   }
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
-      const int64_t col = v * word_lanes();
+      const int64_t col = v * lanes();
       store_totals(totals[r][v], t.cols - col, t.y + r * t.y_row + col);
     }
   }
@@ -298,18 +298,18 @@ HWY_NOINLINE void int4_tile(const Int4Tile& t) {
 #if HWY_TARGET == HWY_AVX3_DL
 
 // Groups of 16 columns whose words are taken apart at a time, for all rows to meet them: 24 KB.
-inline constexpr int64_t kTakenApart = 24;
+inline constexpr int64_t kUnpackedGroups = 24;
 inline constexpr int64_t kGroupBytes = kAmxRows * kAmxBytes;
 static_assert(kGroupBytes == 2 * kInt4Group * kAmxCols);
 
 // Groups of 16 columns as a tile wants them: the numbers that x's words of low parts belong to, and
 // sixteen times them for its words of high ones, in turns.
-HWY_INLINE void take_apart(const int32_t* HWY_RESTRICT w, int64_t width, int64_t groups,
-                           std::byte* HWY_RESTRICT to) {
-  const Words d;
+HWY_INLINE void unpack_to_bytes(const int32_t* HWY_RESTRICT w, int64_t width, int64_t groups,
+                                std::byte* HWY_RESTRICT to) {
+  const Int32Tag d;
   auto* numbers = reinterpret_cast<int32_t*>(to);
   for (int64_t word = 0; word < groups * kInt4GroupWords; ++word, w += width) {
-    Sums words = hn::LoadU(d, w);
+    Int32Vec words = hn::LoadU(d, w);
     for (int part = 0; part < kParts; ++part, numbers += 2 * kAmxCols) {
       const WordPart taken = TakePart(words);
       hn::Store(taken.ones, d, numbers);
@@ -325,22 +325,22 @@ struct Int4TileSums {
   int64_t x_tile;
   int tiles;
 };
-HWY_INLINE void add_tiles(const Int4TileSums& t, hn::Vec<F32> scales, float* HWY_RESTRICT totals) {
-  const F32 d;
-  const Words di;
+HWY_INLINE void add_tiles(const Int4TileSums& t, FloatVec scales, float* HWY_RESTRICT totals) {
+  const FloatTag d;
+  const Int32Tag di;
   const int32_t* HWY_RESTRICT sums = t.sums;
   const Int4XGroup* HWY_RESTRICT x_groups = t.x_groups;
   for (int tile = 0; tile < t.tiles; ++tile, x_groups += t.x_tile) {
     for (int r = 0; r < kAmxRows; ++r, sums += kAmxCols, totals += kAmxCols) {
-      const Sums whole = hn::Add(hn::Load(di, sums), hn::Set(di, x_groups[r].start));
+      const Int32Vec whole = hn::Add(hn::Load(di, sums), hn::Set(di, x_groups[r].start));
       hn::Store(add_group(hn::Load(d, totals), whole, x_groups[r].scale, scales), d, totals);
     }
   }
 }
 
 // Rows by the tile registers, with the same sums: as many as lie so, whose number is returned.
-int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, const Int4X& x,
-                          const ProductPart& part) {
+int64_t gemm_by_amx_tiles(const PackedMatmul& p, const PackedLayout& layout, const Int4X& x,
+                          const MatmulPart& part) {
   constexpr int64_t kMostRows = kAmxMostTiles * kAmxRows;
   const int64_t whole = std::clamp<int64_t>(x.tiled - part.row, 0, part.rows);
   if (whole == 0) return 0;
@@ -349,41 +349,42 @@ int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, co
   const auto* scales = reinterpret_cast<const uint16_t*>(p.w.memory + layout.scales_offset()) +
                        first * layout.groups;
   const int64_t blocks = ceil_div(part.end - part.col, kAmxCols) *
-                         ceil_div(layout.groups, kTakenApart) * ceil_div(whole, kMostRows);
+                         ceil_div(layout.groups, kUnpackedGroups) * ceil_div(whole, kMostRows);
   const int64_t panel_bytes = layout.steps * width * layout.column_bytes;
-  const int64_t ahead_bytes = share_of_lines(panel_bytes, blocks);
-  const std::byte* ahead = reinterpret_cast<const std::byte*>(w) + panel_bytes;
-  HWY_ALIGN std::byte numbers[kTakenApart * kGroupBytes];
+  const int64_t prefetch_bytes = prefetch_bytes_each(panel_bytes, blocks);
+  const std::byte* prefetch = reinterpret_cast<const std::byte*>(w) + panel_bytes;
+  HWY_ALIGN std::byte numbers[kUnpackedGroups * kGroupBytes];
   HWY_ALIGN float totals[kIntegerBlockRows * kAmxCols];
   HWY_ALIGN int32_t sums[2][kMostRows * kAmxCols];
   const AmxTiles ready;
   for (int64_t col = part.col; col < part.end; col += kAmxCols) {
     std::fill_n(totals, whole * kAmxCols, 0.0f);
-    for (int64_t from = 0; from < layout.groups; from += kTakenApart) {
-      const int64_t groups = std::min(kTakenApart, layout.groups - from);
-      take_apart(w + from * kInt4GroupWords * width + col - first, width, groups, numbers);
+    for (int64_t from = 0; from < layout.groups; from += kUnpackedGroups) {
+      const int64_t groups = std::min(kUnpackedGroups, layout.groups - from);
+      unpack_to_bytes(w + from * kInt4GroupWords * width + col - first, width, groups, numbers);
       for (int64_t row = 0, count = 0; row < whole; row += count) {
         const int64_t left = (whole - row) / kAmxRows;
         const int tiles = left >= 4 ? 4 : left >= 2 ? 2 : 1;
         count = tiles * kAmxRows;
-        fetch_ahead(ahead, ahead_bytes);
-        ahead += ahead_bytes;
+        prefetch_l2(prefetch, prefetch_bytes);
+        prefetch += prefetch_bytes;
         const int64_t x_tile = x.first_group(part.row + row) + from * kAmxRows;
         const auto multiply = [&](int64_t g) HWY_ATTR {
           const int16_t* first_tile = x.numbers + (x_tile + g * kAmxRows) * kInt4Group;
-          amx_product({.x = reinterpret_cast<const int8_t*>(first_tile),
-                       .x_row = kAmxBytes,
-                       .x_tile = layout.groups * kGroupBytes,
-                       .w = numbers + g * kGroupBytes,
-                       .w_row = kAmxBytes,
-                       .chunks = 1},
-                      tiles, sums[g % 2]);
+          amx_matmul({.x = reinterpret_cast<const int8_t*>(first_tile),
+                      .x_row = kAmxBytes,
+                      .x_tile = layout.groups * kGroupBytes,
+                      .w = numbers + g * kGroupBytes,
+                      .w_row = kAmxBytes,
+                      .chunks = 1},
+                     tiles, sums[g % 2]);
         };
         multiply(0);
         for (int64_t g = 0; g < groups; ++g) {
           // Sums take long to come out of their registers: meanwhile those before them are added.
           if (g + 1 < groups) multiply(g + 1);
-          const auto scale = F16ToF32(hn::LoadU(U16(), scales + (from + g) * width + col - first));
+          const auto scale =
+              F16ToF32(hn::LoadU(Uint16Tag(), scales + (from + g) * width + col - first));
           add_tiles({.sums = sums[g % 2],
                      .x_groups = x.groups + x_tile + g * kAmxRows,
                      .x_tile = kAmxRows * layout.groups,
@@ -393,7 +394,7 @@ int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, co
       }
     }
     for (int64_t r = 0; r < whole; ++r) {
-      store_totals(hn::Load(F32(), totals + r * kAmxCols), p.w.n - col,
+      store_totals(hn::Load(FloatTag(), totals + r * kAmxCols), p.w.n - col,
                    p.y + (part.row + r) * p.y_row + col);
     }
   }
@@ -402,7 +403,7 @@ int64_t multiply_by_tiles(const PackedProduct& p, const PackedLayout& layout, co
 
 #endif
 
-void int4_product_kernel(ThreadPool& pool, const PackedProduct& p) {
+void int4_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
   const PackedLayout layout(WeightType::int4, p.w.n, p.w.k);
   auto* numbers = reinterpret_cast<int16_t*>(p.scratch);
   Int4X x{.numbers = numbers,
@@ -413,11 +414,11 @@ void int4_product_kernel(ThreadPool& pool, const PackedProduct& p) {
   if (has_amx()) x.tiled = p.m / kAmxRows * kAmxRows;
 #endif
   pool.parallel_for(p.m, ceil_div(kRoundingGrain, p.w.k), [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t i = begin; i < end; ++i) round_row(p.x + i * p.x_row, p.w.k, x, i);
+    for (int64_t i = begin; i < end; ++i) quantize_x_row(p.x + i * p.x_row, p.w.k, x, i);
   });
-  for_each_part(pool, p, [&](ProductPart part) HWY_ATTR {
+  for_each_part(pool, p, [&](MatmulPart part) HWY_ATTR {
 #if HWY_TARGET == HWY_AVX3_DL
-    const int64_t done = multiply_by_tiles(p, layout, x, part);
+    const int64_t done = gemm_by_amx_tiles(p, layout, x, part);
     part.row += done, part.rows -= done;
     if (part.rows == 0) return;
 #endif
@@ -448,13 +449,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(int4_product_kernel);
+HWY_EXPORT(int4_matmul_kernel);
 
-void int4_product(ThreadPool& pool, const PackedProduct& p) {
-  HWY_DYNAMIC_DISPATCH(int4_product_kernel)(pool, p);
+void int4_matmul(ThreadPool& pool, const PackedMatmul& p) {
+  HWY_DYNAMIC_DISPATCH(int4_matmul_kernel)(pool, p);
 }
 
-int64_t int4_product_scratch_floats(int64_t m, int64_t k) {
+int64_t int4_matmul_scratch_floats(int64_t m, int64_t k) {
   constexpr int64_t kGroupBytes = kInt4Group * sizeof(int16_t) + sizeof(Int4XGroup);
   return m * ceil_div(k, kInt4Group) * (kGroupBytes / static_cast<int64_t>(sizeof(float)));
 }

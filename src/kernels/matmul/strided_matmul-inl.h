@@ -9,16 +9,17 @@
 // batch.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
-#if defined(HEED_KERNELS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEED_KERNELS_TILE_INL_H_
-#undef HEED_KERNELS_TILE_INL_H_
+#if defined(HEED_KERNELS_STRIDED_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_STRIDED_MATMUL_INL_H_
+#undef HEED_KERNELS_STRIDED_MATMUL_INL_H_
 #else
-#define HEED_KERNELS_TILE_INL_H_
+#define HEED_KERNELS_STRIDED_MATMUL_INL_H_
 #endif
 
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "kernels/simd/simd_types-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
@@ -27,14 +28,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows × vectors of C held in registers. AVX-512 and NEON have 32 registers: 6 × 4 sums and the
 // operands. AVX2 and SSE have 16: 6 × 2.
-inline constexpr int kTileRows = 6;
+inline constexpr int kStridedTileRows = 6;
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-inline constexpr int kTileVectors = 4;
+inline constexpr int kStridedTileVectors = 4;
 #else
-inline constexpr int kTileVectors = 2;
+inline constexpr int kStridedTileVectors = 2;
 #endif
 
-struct TileProduct {
+struct StridedMatmul {
   int64_t m, n, k;
   const float* a;
   int64_t a_row, a_col;  // A(i, l) = a[i * a_row + l * a_col]
@@ -48,7 +49,7 @@ struct TileProduct {
 // One register tile: kRows rows from i, kVectors vectors from column j; kMasked: the last vector
 // has only `tail` columns.
 template <int kRows, int kVectors, bool kMasked, class D>
-HWY_INLINE void tile(D d, const TileProduct& t, int64_t i, int64_t j, size_t tail) {
+HWY_INLINE void tile(D d, const StridedMatmul& t, int64_t i, int64_t j, size_t tail) {
   using V = hn::Vec<D>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto mask = hn::FirstN(d, tail);
@@ -89,13 +90,13 @@ HWY_INLINE void tile(D d, const TileProduct& t, int64_t i, int64_t j, size_t tai
 
 // All columns of kRows rows from i.
 template <int kRows, class D>
-HWY_INLINE void tile_rows(D d, const TileProduct& t, int64_t i) {
+HWY_INLINE void tile_rows(D d, const StridedMatmul& t, int64_t i) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t j = 0;
-  for (; j + kTileVectors * lanes <= t.n; j += kTileVectors * lanes) {
-    tile<kRows, kTileVectors, false>(d, t, i, j, 0);
+  for (; j + kStridedTileVectors * lanes <= t.n; j += kStridedTileVectors * lanes) {
+    tile<kRows, kStridedTileVectors, false>(d, t, i, j, 0);
   }
-  if (kTileVectors > 2 && j + 2 * lanes <= t.n) {
+  if (kStridedTileVectors > 2 && j + 2 * lanes <= t.n) {
     tile<kRows, 2, false>(d, t, i, j, 0);
     j += 2 * lanes;
   }
@@ -103,10 +104,10 @@ HWY_INLINE void tile_rows(D d, const TileProduct& t, int64_t i) {
   if (j < t.n) tile<kRows, 1, true>(d, t, i, j, static_cast<size_t>(t.n - j));
 }
 
-inline HWY_NOINLINE void tile_product(const TileProduct& t) {
-  const hn::ScalableTag<float> d;
+inline HWY_NOINLINE void strided_matmul(const StridedMatmul& t) {
+  const FloatTag d;
   int64_t i = 0;
-  for (; i + kTileRows <= t.m; i += kTileRows) tile_rows<kTileRows>(d, t, i);
+  for (; i + kStridedTileRows <= t.m; i += kStridedTileRows) tile_rows<kStridedTileRows>(d, t, i);
   for (; i + 2 <= t.m; i += 2) tile_rows<2>(d, t, i);
   if (i < t.m) tile_rows<1>(d, t, i);
 }

@@ -8,11 +8,11 @@
 // probability is 0.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
-#if defined(HEED_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEED_KERNELS_ATTENTION_PRODUCTS_INL_H_
-#undef HEED_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#if defined(HEED_KERNELS_ATTENTION_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_ATTENTION_MATMUL_INL_H_
+#undef HEED_KERNELS_ATTENTION_MATMUL_INL_H_
 #else
-#define HEED_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#define HEED_KERNELS_ATTENTION_MATMUL_INL_H_
 #endif
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include "hwy/highway.h"
 #include "kernels/attention/attention_rows-inl.h"
 #include "kernels/attention/attention_tiles.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -31,25 +32,25 @@ namespace {
 
 // Rows × vectors of sums in registers. AVX-512 and NEON have 32 registers: 6 × 4 sums and the
 // operands; 4 vectors of 16 are a head of 64. AVX2 and SSE have 16: 6 × 2.
-constexpr int kProductRows = 6;
+constexpr int kAttentionTileRows = 6;
 #if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM
-constexpr int kProductVectors = 4;
+constexpr int kAttentionTileVectors = 4;
 #else
-constexpr int kProductVectors = 2;
+constexpr int kAttentionTileVectors = 2;
 #endif
 
 // Columns of scores that rows meet before the next ones: their keys (16 KiB for heads of 64) stay
 // in L1. A single row, which cannot use a key twice, takes twice as many, so that enough chains are
 // under way.
 template <int kRows>
-constexpr int kScoreVectors = kRows == 1 ? 2 * kProductVectors : kProductVectors;
+constexpr int kScoreVectors = kRows == 1 ? 2 * kAttentionTileVectors : kAttentionTileVectors;
 
 HWY_INLINE int64_t score_panel() {
-  return kProductVectors * static_cast<int64_t>(hn::Lanes(FloatTag()));
+  return kAttentionTileVectors * static_cast<int64_t>(hn::Lanes(FloatTag()));
 }
 
 // scores [rows, columns] = Q Kᵀ, unscaled.
-struct ScoreProduct {
+struct ScoreMatmul {
   const float* q;  // [rows, head_dim]
   int64_t head_dim;
   const float* const* keys;  // of each block of the tile: [head_dim, kKvBlock]
@@ -57,7 +58,7 @@ struct ScoreProduct {
 };
 
 template <int kRows, int kVectors>
-HWY_INLINE void score_vectors(const ScoreProduct& p, int64_t row, int64_t column) {
+HWY_INLINE void score_vectors(const ScoreMatmul& p, int64_t row, int64_t column) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const float* HWY_RESTRICT keys[kVectors];
@@ -87,7 +88,7 @@ HWY_INLINE void score_vectors(const ScoreProduct& p, int64_t row, int64_t column
 
 // Columns [begin, end) of kRows rows.
 template <int kRows>
-HWY_INLINE void score_rows(const ScoreProduct& p, int64_t row, int64_t begin, int64_t end) {
+HWY_INLINE void score_rows(const ScoreMatmul& p, int64_t row, int64_t begin, int64_t end) {
   constexpr int kMost = kScoreVectors<kRows>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(FloatTag()));
   int64_t at = begin;
@@ -102,17 +103,17 @@ HWY_INLINE void score_rows(const ScoreProduct& p, int64_t row, int64_t begin, in
 }
 
 // Rows [row, row + rows).
-HWY_NOINLINE void score_product(const ScoreProduct& p, int64_t row, int64_t rows, int64_t begin,
-                                int64_t end) {
+HWY_NOINLINE void score_matmul(const ScoreMatmul& p, int64_t row, int64_t rows, int64_t begin,
+                               int64_t end) {
   const int64_t last = row + rows;
-  for (; row + kProductRows <= last; row += kProductRows)
-    score_rows<kProductRows>(p, row, begin, end);
+  for (; row + kAttentionTileRows <= last; row += kAttentionTileRows)
+    score_rows<kAttentionTileRows>(p, row, begin, end);
   for (; row + 2 <= last; row += 2) score_rows<2>(p, row, begin, end);
   if (row < last) score_rows<1>(p, row, begin, end);
 }
 
 // sums [rows, head_dim] += P V.
-struct ValueProduct {
+struct ValueMatmul {
   const float* scores;         // [rows, kKeyTile]
   const float* const* values;  // of each block of the tile: [kKvBlock, head_dim] …
   int64_t stride;              // … whose rows are so far apart
@@ -122,7 +123,7 @@ struct ValueProduct {
 
 // kVectors vectors of values from column j; kPart: the last has only `tail` columns.
 template <int kRows, int kVectors, bool kPart>
-HWY_INLINE void value_vectors(const ValueProduct& p, int64_t row, int64_t begin, int64_t end,
+HWY_INLINE void value_vectors(const ValueMatmul& p, int64_t row, int64_t begin, int64_t end,
                               int64_t j, size_t tail) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -162,24 +163,24 @@ HWY_INLINE void value_vectors(const ValueProduct& p, int64_t row, int64_t begin,
 
 // Keys [begin, end) of the tile, `begin` the first of a block.
 template <int kRows>
-HWY_INLINE void value_rows(const ValueProduct& p, int64_t row, int64_t begin, int64_t end) {
+HWY_INLINE void value_rows(const ValueMatmul& p, int64_t row, int64_t begin, int64_t end) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(FloatTag())), n = p.head_dim;
   int64_t j = 0;
-  for (; j + kProductVectors * lanes <= n; j += kProductVectors * lanes) {
-    value_vectors<kRows, kProductVectors, false>(p, row, begin, end, j, 0);
+  for (; j + kAttentionTileVectors * lanes <= n; j += kAttentionTileVectors * lanes) {
+    value_vectors<kRows, kAttentionTileVectors, false>(p, row, begin, end, j, 0);
   }
-  if (kProductVectors > 2 && j + 2 * lanes <= n) {
+  if (kAttentionTileVectors > 2 && j + 2 * lanes <= n) {
     value_vectors<kRows, 2, false>(p, row, begin, end, j, 0), j += 2 * lanes;
   }
   for (; j + lanes <= n; j += lanes) value_vectors<kRows, 1, false>(p, row, begin, end, j, 0);
   if (j < n) value_vectors<kRows, 1, true>(p, row, begin, end, j, static_cast<size_t>(n - j));
 }
 
-HWY_NOINLINE void value_product(const ValueProduct& p, int64_t row, int64_t rows, int64_t begin,
-                                int64_t end) {
+HWY_NOINLINE void value_matmul(const ValueMatmul& p, int64_t row, int64_t rows, int64_t begin,
+                               int64_t end) {
   const int64_t last = row + rows;
-  for (; row + kProductRows <= last; row += kProductRows)
-    value_rows<kProductRows>(p, row, begin, end);
+  for (; row + kAttentionTileRows <= last; row += kAttentionTileRows)
+    value_rows<kAttentionTileRows>(p, row, begin, end);
   for (; row + 2 <= last; row += 2) value_rows<2>(p, row, begin, end);
   if (row < last) value_rows<1>(p, row, begin, end);
 }

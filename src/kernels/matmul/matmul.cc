@@ -1,31 +1,32 @@
-#include "kernels/matmul/row_product.h"
+#include "kernels/matmul/matmul.h"
 
 #include <algorithm>
 
 #include "base/check.h"
-#include "kernels/matmul/parts.h"
 #include "kernels/matmul/tiled_gemm.h"
+#include "kernels/matmul/work_split.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/matmul/row_product.cc"
+#define HWY_TARGET_INCLUDE "kernels/matmul/matmul.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
 #include "hwy/highway.h"
 #include "kernels/matmul/columns-inl.h"
-#include "kernels/matmul/row_tile-inl.h"
+#include "kernels/matmul/matmul_tile-inl.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
-#ifndef HEED_KERNELS_ROW_PRODUCT_ONCE_
-#define HEED_KERNELS_ROW_PRODUCT_ONCE_
+#ifndef HEED_KERNELS_MATMUL_ONCE_
+#define HEED_KERNELS_MATMUL_ONCE_
 namespace heed::kernels {
 
 // Sizes found by measurement; docs/results/experiments.md has the figures. None of them shows in a result.
 
 // Up to this many rows the weight is used as it comes from memory: reading it is what takes time.
-inline constexpr int64_t kFewRows = 8;
+inline constexpr int64_t kGemvRows = 8;
 // Up to this many, each thread packs a panel of the weight and uses it at once. For more, each
 // packs several at a time (tiled_gemm.h).
-inline constexpr int64_t kSomeRows = 256;
+inline constexpr int64_t kPanelGemmRows = 256;
 // Rows of x that stay in the first-level cache while the packed panels pass by.
 inline constexpr int64_t kBlockRows = 16;
 
@@ -47,9 +48,9 @@ struct Block {
 
 // Packs the panel of a block that begins with column `col`: up to kTileVectors vectors of columns,
 // [depth, vectors · lanes] with zeros beyond the last column.
-HWY_INLINE void pack_panel(const RowProduct& p, const Block& b, int64_t col,
+HWY_INLINE void pack_panel(const Matmul& p, const Block& b, int64_t col,
                            float* HWY_RESTRICT panel) {
-  const Floats d;
+  const FloatTag d;
   const int64_t cols = std::min(panel_cols(), b.last - col);
   if (p.layout == LinearLayout::out_in) {
     return pack_columns({.w = p.w + col * p.w_row + b.from,
@@ -69,8 +70,7 @@ HWY_INLINE void pack_panel(const RowProduct& p, const Block& b, int64_t col,
 }
 
 // Rows [begin, end) of x times a block of W, packed panel after panel.
-void multiply_block(const RowProduct& p, const Block& b, const float* packed, int64_t begin,
-                    int64_t end) {
+void gemm_block(const Matmul& p, const Block& b, const float* packed, int64_t begin, int64_t end) {
   const int64_t rows = even_part(end - begin, kBlockRows);
   for (int64_t i = begin; i < end; i += rows) {
     for (int64_t col = b.first; col < b.last; col += panel_cols()) {
@@ -93,12 +93,12 @@ void multiply_block(const RowProduct& p, const Block& b, const float* packed, in
 
 // Deals the panels of W to the threads. Each packs a part of one at a time, which stays in its own
 // cache, and multiplies all rows with it.
-void multiply_some_rows(ThreadPool& pool, const RowProduct& p) {
+void gemm_by_panels(ThreadPool& pool, const Matmul& p) {
   const int64_t width = panel_cols();
   const int64_t depth = even_part(p.k, kPackedDepth);
   const int64_t panels = ceil_div(p.n, width);
   const int64_t shares = std::min(
-      {static_cast<int64_t>(pool.threads()), panels, ceil_div(p.m * p.n * p.k, kShareWork)});
+      {static_cast<int64_t>(pool.threads()), panels, ceil_div(p.m * p.n * p.k, kGrainWork)});
   pool.parallel_for(shares, 1, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t share = begin; share < end; ++share) {
       float* packed = p.scratch + share * depth * width;
@@ -107,7 +107,7 @@ void multiply_some_rows(ThreadPool& pool, const RowProduct& p) {
         for (int64_t from = 0; from < p.k; from += depth) {
           const Block b{col, std::min(col + width, p.n), from, std::min(from + depth, p.k)};
           pack_panel(p, b, col, packed);
-          multiply_block(p, b, packed, 0, p.m);
+          gemm_block(p, b, packed, 0, p.m);
         }
       }
     }
@@ -119,17 +119,17 @@ void multiply_some_rows(ThreadPool& pool, const RowProduct& p) {
 // All rows of x times a vector of columns of W [out, in], which is turned in registers on its way
 // from memory.
 template <int kRows>
-HWY_INLINE void few_rows_out_in(const RowProduct& p, int64_t col) {
-  const Floats d;
+HWY_INLINE void gemv_columns(const Matmul& p, int64_t col) {
+  const FloatTag d;
   // A single row is done with the weight as fast as the hardware's own prefetching brings it.
   const WeightRows rows{.w = p.w + col * p.w_row,
                         .row = p.w_row,
                         .rows = std::min(lanes(), p.n - col),
                         .k = p.k,
                         .prefetch = kRows > 1 && col + 2 * lanes() <= p.n};
-  Vector sums[kRows];
+  FloatVec sums[kRows];
   for (int r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-  for_each_column(rows, [&](int64_t l, Vector column) HWY_ATTR {
+  for_each_column(rows, [&](int64_t l, FloatVec column) HWY_ATTR {
     for (int r = 0; r < kRows; ++r) {
       sums[r] = hn::MulAdd(hn::Set(d, p.x[r * p.x_row + l]), column, sums[r]);
     }
@@ -145,26 +145,26 @@ HWY_INLINE void few_rows_out_in(const RowProduct& p, int64_t col) {
 }
 
 // Rows of W [in, out] that are read side by side: streams that the prefetchers follow.
-inline constexpr int kStreams = 8;
+inline constexpr int kWeightRows = 8;
 
 // kVectors vectors of y [kRows, …) from column j += kCount rows of W from l on, times the elements
 // of x for them.
 template <int kRows, int kCount, int kVectors, class Access>
-HWY_INLINE void add_streams_at(const RowProduct& p, int64_t l, int64_t j, Access io) {
-  const Floats d;
-  Vector sums[kRows][kVectors];
+HWY_INLINE void add_weight_rows_at(const Matmul& p, int64_t l, int64_t j, Access io) {
+  const FloatTag d;
+  FloatVec sums[kRows][kVectors];
   for (int r = 0; r < kRows; ++r) {
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] = l == 0 ? hn::Zero(d) : io.Load(d, p.y + r * p.y_row + j + v * lanes());
     }
   }
   for (int s = 0; s < kCount; ++s) {
-    Vector columns[kVectors];
+    FloatVec columns[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       columns[v] = io.Load(d, p.w + (l + s) * p.w_row + j + v * lanes());
     }
     for (int r = 0; r < kRows; ++r) {
-      const Vector element = hn::Set(d, p.x[r * p.x_row + l + s]);
+      const FloatVec element = hn::Set(d, p.x[r * p.x_row + l + s]);
       for (int v = 0; v < kVectors; ++v) {
         sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
       }
@@ -177,66 +177,66 @@ HWY_INLINE void add_streams_at(const RowProduct& p, int64_t l, int64_t j, Access
 
 // The same for columns [begin, end).
 template <int kRows, int kCount>
-HWY_INLINE void add_streams(const RowProduct& p, int64_t l, int64_t begin, int64_t end) {
+HWY_INLINE void add_weight_rows(const Matmul& p, int64_t l, int64_t begin, int64_t end) {
   // Two vectors share each element of x, where there are registers for their sums.
   constexpr int kVectors = 2 * kRows < kRegisters - 4 ? 2 : 1;
   int64_t j = begin;
   for (; j + kVectors * lanes() <= end; j += kVectors * lanes()) {
-    add_streams_at<kRows, kCount, kVectors>(p, l, j, WholeVector{});
+    add_weight_rows_at<kRows, kCount, kVectors>(p, l, j, WholeVector{});
   }
-  for_each_vector(Floats(), end - j, [&](int64_t i, auto io) HWY_ATTR {
-    add_streams_at<kRows, kCount, 1>(p, l, j + i, io);
+  for_each_vector(FloatTag(), end - j, [&](int64_t i, auto io) HWY_ATTR {
+    add_weight_rows_at<kRows, kCount, 1>(p, l, j + i, io);
   });
 }
 
 // Columns [begin, end) of the product.
 template <int kRows>
-void few_rows(const RowProduct& p, int64_t begin, int64_t end) {
+void gemv_range(const Matmul& p, int64_t begin, int64_t end) {
   if (p.layout == LinearLayout::out_in) {
-    for (int64_t col = begin; col < end; col += lanes()) few_rows_out_in<kRows>(p, col);
+    for (int64_t col = begin; col < end; col += lanes()) gemv_columns<kRows>(p, col);
     return;
   }
   int64_t l = 0;
-  for (; l + kStreams <= p.k; l += kStreams) add_streams<kRows, kStreams>(p, l, begin, end);
-  for (; l < p.k; ++l) add_streams<kRows, 1>(p, l, begin, end);
+  for (; l + kWeightRows <= p.k; l += kWeightRows)
+    add_weight_rows<kRows, kWeightRows>(p, l, begin, end);
+  for (; l < p.k; ++l) add_weight_rows<kRows, 1>(p, l, begin, end);
 }
 
-void few_rows_of_any_number(const RowProduct& p, int64_t begin, int64_t end) {
+void gemv_rows(const Matmul& p, int64_t begin, int64_t end) {
   switch (p.m) {
     case 1:
-      return few_rows<1>(p, begin, end);
+      return gemv_range<1>(p, begin, end);
     case 2:
-      return few_rows<2>(p, begin, end);
+      return gemv_range<2>(p, begin, end);
     case 3:
-      return few_rows<3>(p, begin, end);
+      return gemv_range<3>(p, begin, end);
     case 4:
-      return few_rows<4>(p, begin, end);
+      return gemv_range<4>(p, begin, end);
     case 5:
-      return few_rows<5>(p, begin, end);
+      return gemv_range<5>(p, begin, end);
     case 6:
-      return few_rows<6>(p, begin, end);
+      return gemv_range<6>(p, begin, end);
     case 7:
-      return few_rows<7>(p, begin, end);
+      return gemv_range<7>(p, begin, end);
     default:
-      static_assert(kFewRows == 8);
-      return few_rows<8>(p, begin, end);
+      static_assert(kGemvRows == 8);
+      return gemv_range<8>(p, begin, end);
   }
 }
 
-void multiply_few_rows(ThreadPool& pool, const RowProduct& p) {
+void gemv(ThreadPool& pool, const Matmul& p) {
   // Whole vectors, and a cache line of y for one thread only.
   const int64_t unit = std::max<int64_t>(lanes(), 16);
-  pool.parallel_for(p.n, Grain(ceil_div(kShareWork, p.k), unit),
-                    [&](int64_t begin, int64_t end)
-                        HWY_ATTR { few_rows_of_any_number(p, begin, end); });
+  pool.parallel_for(p.n, Grain(ceil_div(kGrainWork, p.k), unit),
+                    [&](int64_t begin, int64_t end) HWY_ATTR { gemv_rows(p, begin, end); });
 }
 
-void row_product_kernel(ThreadPool& pool, const RowProduct& p) {
+void matmul_kernel(ThreadPool& pool, const Matmul& p) {
   static_assert(HWY_MAX_BYTES / sizeof(float) * kTileVectors <= kMaxPanelCols);
-  if (p.m <= kFewRows) {
-    multiply_few_rows(pool, p);
+  if (p.m <= kGemvRows) {
+    gemv(pool, p);
   } else {
-    multiply_some_rows(pool, p);
+    gemm_by_panels(pool, p);
   }
 }
 
@@ -247,20 +247,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(row_product_kernel);
+HWY_EXPORT(matmul_kernel);
 
-void row_product(ThreadPool& pool, const RowProduct& p) {
-  HEED_CHECK(p.m >= 0 && p.n >= 0 && p.k >= 0, "row_product: a negative size");
+void matmul(ThreadPool& pool, const Matmul& p) {
+  HEED_CHECK(p.m >= 0 && p.n >= 0 && p.k >= 0, "matmul: a negative size");
   const int64_t w_cols = p.layout == LinearLayout::out_in ? p.k : p.n;
-  HEED_CHECK(p.x_row >= p.k && p.w_row >= w_cols && p.y_row >= p.n,
-             "row_product: rows that overlap");
+  HEED_CHECK(p.x_row >= p.k && p.w_row >= w_cols && p.y_row >= p.n, "matmul: rows that overlap");
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) {  // an empty sum
     for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.y + i * p.y_row, p.n, 0.0f);
     return;
   }
-  if (p.m > kSomeRows) {
-    chained_gemm(pool,
+  if (p.m > kPanelGemmRows) {
+    ordered_gemm(pool,
                  {.transpose_b = p.layout == LinearLayout::out_in,
                   .m = p.m,
                   .n = p.n,
@@ -274,12 +273,12 @@ void row_product(ThreadPool& pool, const RowProduct& p) {
                  p.scratch);
     return;
   }
-  HWY_DYNAMIC_DISPATCH(row_product_kernel)(pool, p);
+  HWY_DYNAMIC_DISPATCH(matmul_kernel)(pool, p);
 }
 
-int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads) {
-  if (m <= kFewRows || n == 0 || k == 0) return 0;
-  if (m > kSomeRows) return tiled_gemm_scratch_floats(m, n, k, threads);
+int64_t matmul_scratch_floats(int64_t m, int64_t n, int64_t k, int threads) {
+  if (m <= kGemvRows || n == 0 || k == 0) return 0;
+  if (m > kPanelGemmRows) return tiled_gemm_scratch_floats(m, n, k, threads);
   const int64_t panel = even_part(k, kPackedDepth) * kMaxPanelCols;
   return std::min(panel * ceil_div(n, kMaxPanelCols), panel * threads);
 }

@@ -1,7 +1,7 @@
 // The kernels of int8 and int4 have one instruction set more than the others.
 #define HWY_WANT_AVX3_DL
 
-#include "kernels/matmul/packed_product.h"
+#include "kernels/matmul/packed_matmul.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 
 #include "base/arena.h"
 #include "heed/error.h"
+#include "kernels/matmul/matmul.h"
 #include "kernels/matmul/packed_testing.h"
-#include "kernels/matmul/row_product.h"
 #include "kernels/rows/elementwise.h"
 #include "kernels/simd/each_target_testing.h"
 
@@ -48,26 +48,26 @@ struct Epilogue {
 std::vector<float> product(ThreadPool& pool, const PackedWeight& w, const std::vector<float>& x,
                            int64_t first, int64_t m, const Epilogue& epilogue = {}) {
   std::vector<float> y(static_cast<size_t>(m * (w.n + kYGap)), kGuard);
-  const auto floats = static_cast<size_t>(packed_product_scratch_floats(m, w, pool.threads()));
+  const auto floats = static_cast<size_t>(packed_matmul_scratch_floats(m, w, pool.threads()));
   Arena arena((floats + 16) * sizeof(float));
   float* scratch = arena.allocate<float>(floats + 16);
   scratch[floats] = kGuard;
-  packed_product(pool, {.m = m,
-                        .x = x.data() + first * (w.k + kXGap),
-                        .x_row = w.k + kXGap,
-                        .w = w,
-                        .bias = epilogue.bias,
-                        .activation = epilogue.activation,
-                        .residual = epilogue.residual,
-                        .residual_row = w.n + kResidualGap,
-                        .y = y.data(),
-                        .y_row = w.n + kYGap,
-                        .scratch = scratch});
+  packed_matmul(pool, {.m = m,
+                       .x = x.data() + first * (w.k + kXGap),
+                       .x_row = w.k + kXGap,
+                       .w = w,
+                       .bias = epilogue.bias,
+                       .activation = epilogue.activation,
+                       .residual = epilogue.residual,
+                       .residual_row = w.n + kResidualGap,
+                       .y = y.data(),
+                       .y_row = w.n + kYGap,
+                       .scratch = scratch});
   EXPECT_EQ(scratch[floats], kGuard) << "beyond the scratch";
   return y;
 }
 
-// The definitions of packed_product.h, one element after the other.
+// The definitions of packed_matmul.h, one element after the other.
 std::vector<float> int8_reference(const PackedMatrix& w, const Shape& s,
                                   const std::vector<float>& x) {
   std::vector<float> y(static_cast<size_t>(s.m * (s.n + kYGap)), kGuard);
@@ -125,18 +125,18 @@ std::vector<float> float_reference(const PackedMatrix& w, const Shape& s,
   ThreadPool one(1);
   const std::vector<float> weight = w.floats();
   std::vector<float> y(static_cast<size_t>(s.m * (s.n + kYGap)), kGuard);
-  const auto floats = static_cast<size_t>(row_product_scratch_floats(s.m, s.n, s.k, 1));
+  const auto floats = static_cast<size_t>(matmul_scratch_floats(s.m, s.n, s.k, 1));
   Arena arena(floats * sizeof(float) + 64);
-  row_product(one, {.m = s.m,
-                    .n = s.n,
-                    .k = s.k,
-                    .x = x.data(),
-                    .x_row = s.k + kXGap,
-                    .w = weight.data(),
-                    .w_row = s.k,
-                    .y = y.data(),
-                    .y_row = s.n + kYGap,
-                    .scratch = arena.allocate<float>(floats)});
+  matmul(one, {.m = s.m,
+               .n = s.n,
+               .k = s.k,
+               .x = x.data(),
+               .x_row = s.k + kXGap,
+               .w = weight.data(),
+               .w_row = s.k,
+               .y = y.data(),
+               .y_row = s.n + kYGap,
+               .scratch = arena.allocate<float>(floats)});
   return y;
 }
 
@@ -157,7 +157,7 @@ std::vector<Shape> odd_shapes() {
   return shapes;
 }
 
-TEST(PackedProduct, IsWhatItsDefinitionSays) {
+TEST(PackedMatmul, IsWhatItsDefinitionSays) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
   for (const Shape& shape : odd_shapes()) {
     SCOPED_TRACE(shape.text());
@@ -181,7 +181,7 @@ TEST(PackedProduct, IsWhatItsDefinitionSays) {
   }
 }
 
-TEST(PackedProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
+TEST(PackedMatmul, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
   const Shape shape{300, 517, 1033};
   const std::vector<float> x = input(shape);
   for (const WeightType type : kWeightTypes) {
@@ -203,7 +203,7 @@ TEST(PackedProduct, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
 }
 
 // Where 16 bits, or the sum of two products of bytes in them, would not do.
-TEST(PackedProduct, Int8NeverSaturates) {
+TEST(PackedMatmul, Int8NeverSaturates) {
   const Shape shape{33, 50, 4096};  // enough rows for tile registers
   for (const float sign : {1.0f, -1.0f}) {
     std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), 3.0f);
@@ -219,7 +219,7 @@ TEST(PackedProduct, Int8NeverSaturates) {
 }
 
 // The largest numbers of both signs, in the weight and in x, where every byte is at its limit.
-TEST(PackedProduct, Int4IsExactAtItsLimits) {
+TEST(PackedMatmul, Int4IsExactAtItsLimits) {
   const Shape shape{41, 50, 100};  // enough rows for tile registers
   for (const float w_sign : {1.0f, -1.0f}) {
     for (const float x_sign : {1.0f, -1.0f}) {
@@ -241,7 +241,7 @@ TEST(PackedProduct, Int4IsExactAtItsLimits) {
 }
 
 // 12 bits of x lose little of what the weight stands for.
-TEST(PackedProduct, Int4IsCloseToTheProductOfFloats) {
+TEST(PackedMatmul, Int4IsCloseToTheProductOfFloats) {
   const Shape shape{5, 96, 1000};
   std::vector<float> x = input(shape);
   x[7] = 1e6f;  // groups are rounded for themselves
@@ -268,7 +268,7 @@ TEST(PackedProduct, Int4IsCloseToTheProductOfFloats) {
   }
 }
 
-TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
+TEST(PackedMatmul, ARowThatIsNotFiniteSpoilsNoOther) {
   const Shape shape{33, 21, 140};
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -297,7 +297,7 @@ TEST(PackedProduct, ARowThatIsNotFiniteSpoilsNoOther) {
   }
 }
 
-TEST(PackedProduct, ZerosAndAlmostZerosGiveZeros) {
+TEST(PackedMatmul, ZerosAndAlmostZerosGiveZeros) {
   const Shape shape{2, 20, 40};
   ThreadPool pool(1);
   for (const WeightType type : {WeightType::int8, WeightType::int4}) {
@@ -313,7 +313,7 @@ TEST(PackedProduct, ZerosAndAlmostZerosGiveZeros) {
 }
 
 // A group of zeros is a group like any other.
-TEST(PackedProduct, Int4AddsNothingForAGroupOfZeros) {
+TEST(PackedMatmul, Int4AddsNothingForAGroupOfZeros) {
   const Shape shape{3, 20, 96};
   std::vector<float> x = input(shape);
   std::fill_n(x.begin() + kInt4Group, kInt4Group, 0.0f);
@@ -326,7 +326,7 @@ TEST(PackedProduct, Int4AddsNothingForAGroupOfZeros) {
 }
 
 // In cache or afterwards: bias and activation give the same bits.
-TEST(PackedProduct, BiasAndActivationAreThoseOfTheKernelAlone) {
+TEST(PackedMatmul, BiasAndActivationAreThoseOfTheKernelAlone) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
   for (const WeightType type : kWeightTypes) {
     for (const int64_t m : {1, 3, 4, 6, 300}) {
@@ -366,7 +366,7 @@ TEST(PackedProduct, BiasAndActivationAreThoseOfTheKernelAlone) {
 }
 
 // In cache or afterwards: a residual gives the same bits, with a bias and an activation or without.
-TEST(PackedProduct, AResidualIsAddedLast) {
+TEST(PackedMatmul, AResidualIsAddedLast) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
   for (const WeightType type : kWeightTypes) {
     for (const int64_t m : {1, 3, 4, 6, 300}) {
@@ -393,25 +393,25 @@ TEST(PackedProduct, AResidualIsAddedLast) {
   }
 }
 
-TEST(PackedProduct, RefusesRowsThatOverlap) {
+TEST(PackedMatmul, RefusesRowsThatOverlap) {
   ThreadPool pool(1);
   const PackedMatrix w(WeightType::f16, 4, 6, random_floats(24, 2));
   std::vector<float> x(12), y(8);
   EXPECT_THROW(
-      packed_product(
+      packed_matmul(
           pool, {.m = 2, .x = x.data(), .x_row = 5, .w = w.weight(), .y = y.data(), .y_row = 4}),
       Error);
   EXPECT_THROW(
-      packed_product(
+      packed_matmul(
           pool, {.m = 2, .x = x.data(), .x_row = 6, .w = w.weight(), .y = y.data(), .y_row = 3}),
       Error);
 }
 
-TEST(PackedProduct, ScratchStaysSmall) {
-  EXPECT_EQ(packed_product_scratch_floats(1, {WeightType::f16, 50257, 768}, 64), 0);
-  EXPECT_LE(packed_product_scratch_floats(4096, {WeightType::f16, 50257, 768}, 2), 1 << 16);
+TEST(PackedMatmul, ScratchStaysSmall) {
+  EXPECT_EQ(packed_matmul_scratch_floats(1, {WeightType::f16, 50257, 768}, 64), 0);
+  EXPECT_LE(packed_matmul_scratch_floats(4096, {WeightType::f16, 50257, 768}, 2), 1 << 16);
   for (const WeightType type : {WeightType::int8, WeightType::int4}) {
-    EXPECT_LE(packed_product_scratch_floats(32, {type, 50257, 768}, 64), 32 * 768);
+    EXPECT_LE(packed_matmul_scratch_floats(32, {type, 50257, 768}, 64), 32 * 768);
   }
 }
 

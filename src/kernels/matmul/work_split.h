@@ -7,18 +7,17 @@
 namespace heed::kernels {
 
 // Multiply-adds of floats that are worth waking a thread for: about 10 µs of one core's work.
-inline constexpr int64_t kShareWork = 1 << 18;
+inline constexpr int64_t kGrainWork = 1 << 18;
 // Bytes of a weight that are: with few rows, reading them takes the time, 5 µs from a distant
 // cache.
-inline constexpr int64_t kShareBytes = 1 << 17;
+inline constexpr int64_t kGrainBytes = 1 << 17;
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // How many units of work are, by the one or the other.
-inline int64_t units_of_share(int64_t unit_work, int64_t unit_bytes,
-                              int64_t share_work = kShareWork) {
-  const int64_t by_work = ceil_div(share_work, unit_work);
-  const int64_t by_bytes = ceil_div(kShareBytes, unit_bytes);
+inline int64_t grain_units(int64_t unit_work, int64_t unit_bytes, int64_t grain_work = kGrainWork) {
+  const int64_t by_work = ceil_div(grain_work, unit_work);
+  const int64_t by_bytes = ceil_div(kGrainBytes, unit_bytes);
   return by_work < by_bytes ? by_work : by_bytes;
 }
 
@@ -35,14 +34,14 @@ inline constexpr int64_t kMaxPanelCols = 48;
 inline constexpr int64_t kLineBytes = 64;
 
 // Of `bytes` that `parts` ask for in turn, how many one of them does: whole lines.
-inline int64_t share_of_lines(int64_t bytes, int64_t parts) {
+inline int64_t prefetch_bytes_each(int64_t bytes, int64_t parts) {
   return ceil_div(bytes, parts * kLineBytes) * kLineBytes;
 }
 
 // Asks for what is needed soon, to the second-level cache: what is worked on fills the first.
 // Always inline: of a function that only asks, GCC 12 finds that it does nothing, and leaves the
 // call out.
-__attribute__((always_inline)) inline void fetch_ahead(const std::byte* from, int64_t bytes) {
+__attribute__((always_inline)) inline void prefetch_l2(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kLineBytes) __builtin_prefetch(from + i, 0, 2);
 }
 

@@ -1,13 +1,13 @@
-// What products of integers share (int8_product.cc, int4_product.cc): the largest magnitude of
+// What products of integers share (int8_matmul.cc, int4_matmul.cc): the largest magnitude of
 // inputs, dot products of small integers in the words of a vector, and how a product is cut into
 // register tiles. A file that includes it defines HWY_WANT_AVX3_DL before anything else.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
-#if defined(HEED_KERNELS_INTEGER_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HEED_KERNELS_INTEGER_PRODUCT_INL_H_
-#undef HEED_KERNELS_INTEGER_PRODUCT_INL_H_
+#if defined(HEED_KERNELS_INTEGER_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEED_KERNELS_INTEGER_MATMUL_INL_H_
+#undef HEED_KERNELS_INTEGER_MATMUL_INL_H_
 #else
-#define HEED_KERNELS_INTEGER_PRODUCT_INL_H_
+#define HEED_KERNELS_INTEGER_MATMUL_INL_H_
 #endif
 
 #include <algorithm>
@@ -19,22 +19,23 @@
 #include "base/thread_pool.h"
 #include "hwy/highway.h"
 #include "kernels/matmul/epilogue-inl.h"
-#include "kernels/matmul/packed_product.h"
-#include "kernels/matmul/parts.h"
+#include "kernels/matmul/packed_matmul.h"
+#include "kernels/matmul/work_split.h"
+#include "kernels/simd/simd_types-inl.h"
 #include "kernels/simd/vector_loop-inl.h"
 
-#ifndef HEED_KERNELS_INTEGER_PRODUCT_ONCE_
-#define HEED_KERNELS_INTEGER_PRODUCT_ONCE_
+#ifndef HEED_KERNELS_INTEGER_MATMUL_ONCE_
+#define HEED_KERNELS_INTEGER_MATMUL_ONCE_
 namespace heed::kernels {
 
 // None of these sizes shows in a result.
-inline constexpr int64_t kIntegerShareWork = 1 << 19;  // multiply-adds worth waking a thread
+inline constexpr int64_t kIntegerGrainWork = 1 << 19;  // multiply-adds worth waking a thread
 inline constexpr int64_t kIntegerBlockRows = 256;      // rows that meet a panel before the next one
 inline constexpr int64_t kRoundingGrain = 1 << 14;     // elements of x for a thread to round
 // Up to this many rows in a tile, the weight may come from memory, and is asked for ahead of its
 // turn.
 inline constexpr int kStreamingRows = 4;
-inline constexpr int64_t kIntegerWordsAhead = 1152;
+inline constexpr int64_t kIntegerPrefetchWords = 1152;
 // Inputs whose largest magnitude is so small that its reciprocal might be infinite are zeros.
 inline constexpr float kNothing = 1e-30f;
 
@@ -45,11 +46,6 @@ HWY_BEFORE_NAMESPACE();
 namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using Words = hn::ScalableTag<int32_t>;
-using Sums = hn::Vec<Words>;
-
-HWY_INLINE int64_t word_lanes() { return static_cast<int64_t>(hn::Lanes(Words())); }
 
 // ---- rounding x ---------------------------------------------------------------------------------
 
@@ -64,9 +60,9 @@ HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
   }
   return std::bit_cast<float>(largest);
 #else
-  const hn::ScalableTag<float> d;
-  const Words dw;
-  Sums largest = hn::Zero(dw);
+  const FloatTag d;
+  const Int32Tag dw;
+  Int32Vec largest = hn::Zero(dw);
   for_each_vector(d, count, [&](int64_t i, auto io) HWY_ATTR {
     largest = hn::Max(largest, hn::BitCast(dw, hn::Abs(io.Load(d, x + i))));
   });
@@ -86,7 +82,7 @@ HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
 
 #define HEED_DOT_OF_BYTES 1
 // Unsigned bytes of w, signed ones of x.
-HWY_INLINE Sums AddDotOfBytes(Sums sums, Sums w, Sums x) {
+HWY_INLINE Int32Vec AddDotOfBytes(Int32Vec sums, Int32Vec w, Int32Vec x) {
   // Not by its intrinsic: Highway 1.0 names another extension (avxvnni) to the compiler, though it
   // chooses this target only where the CPU has avx512_vnni.
   asm("vpdpbusd %2, %1, %0" : "+v"(sums.raw) : "v"(w.raw), "v"(x.raw));
@@ -97,17 +93,17 @@ HWY_INLINE Sums AddDotOfBytes(Sums sums, Sums w, Sums x) {
 
 #define HEED_DOT_OF_BYTES 1
 // Signed bytes of both.
-HWY_INLINE Sums AddDotOfBytes(Sums sums, Sums w, Sums x) {
-  return Sums{vdotq_s32(sums.raw, vreinterpretq_s8_s32(w.raw), vreinterpretq_s8_s32(x.raw))};
+HWY_INLINE Int32Vec AddDotOfBytes(Int32Vec sums, Int32Vec w, Int32Vec x) {
+  return Int32Vec{vdotq_s32(sums.raw, vreinterpretq_s8_s32(w.raw), vreinterpretq_s8_s32(x.raw))};
 }
 
 #elif HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 
 #define HEED_DOT_OF_PAIRS 1
-HWY_INLINE Sums AddDotOfPairs(Sums sums, Sums w, Sums x) {
-  const hn::Repartition<int16_t, Words> d16;
-  Sums none = hn::Zero(Words());  // x86 leaves the second sums alone
-  return hn::ReorderWidenMulAccumulate(Words(), hn::BitCast(d16, w), hn::BitCast(d16, x), sums,
+HWY_INLINE Int32Vec AddDotOfPairs(Int32Vec sums, Int32Vec w, Int32Vec x) {
+  const hn::Repartition<int16_t, Int32Tag> d16;
+  Int32Vec none = hn::Zero(Int32Tag());  // x86 leaves the second sums alone
+  return hn::ReorderWidenMulAccumulate(Int32Tag(), hn::BitCast(d16, w), hn::BitCast(d16, x), sums,
                                        none);
 }
 
@@ -116,7 +112,7 @@ HWY_INLINE Sums AddDotOfPairs(Sums sums, Sums w, Sums x) {
 // ---- parts of a product -------------------------------------------------------------------------
 
 // Rows [row, row + rows) times columns [col, end), all of one panel.
-struct ProductPart {
+struct MatmulPart {
   int64_t row, rows, col, end;
 };
 
@@ -133,7 +129,7 @@ HWY_INLINE void with_constant(int64_t number, const Each& each) {
 // integral_constants, at most kRows and kVectors. The columns of the last may be beyond p.w.n.
 // Tiles are as few as there can be, and of about the same size: the weight is read for each.
 template <int kRows, int kVectors, class Each>
-HWY_INLINE void for_each_tile(const ProductPart& part, const Each& each) {
+HWY_INLINE void for_each_tile(const MatmulPart& part, const Each& each) {
   const auto tiles = [&](int64_t col, auto vectors) HWY_ATTR {
     int64_t row = part.row, left = part.rows;
     for (int64_t count = ceil_div(left, kRows); count > 0; --count) {
@@ -143,23 +139,23 @@ HWY_INLINE void for_each_tile(const ProductPart& part, const Each& each) {
     }
   };
   int64_t col = part.col;
-  for (; col + kVectors * word_lanes() <= part.end; col += kVectors * word_lanes()) {
+  for (; col + kVectors * lanes() <= part.end; col += kVectors * lanes()) {
     tiles(col, std::integral_constant<int, kVectors>());
   }
-  for (; col < part.end; col += word_lanes()) tiles(col, std::integral_constant<int, 1>());
+  for (; col < part.end; col += lanes()) tiles(col, std::integral_constant<int, 1>());
 }
 
 // Calls multiply(part) for all parts of a product, on all threads, each followed by bias and
 // activation.
 template <class Multiply>
-HWY_INLINE void for_each_part(ThreadPool& pool, const PackedProduct& p, const Multiply& multiply) {
+HWY_INLINE void for_each_part(ThreadPool& pool, const PackedMatmul& p, const Multiply& multiply) {
   // Columns are dealt by kPanelUnit of them, so that all threads get as many; the border between
   // two may then be within a panel.
   const int64_t units = ceil_div(p.w.n, kPanelUnit), blocks = ceil_div(p.m, kIntegerBlockRows);
   const int64_t block_rows = std::min(p.m, kIntegerBlockRows);
   const int64_t unit_numbers = p.w.k * kPanelUnit;
   const int64_t unit_bytes = p.w.type == WeightType::int4 ? unit_numbers / 2 : unit_numbers;
-  const int64_t grain = units_of_share(block_rows * unit_numbers, unit_bytes, kIntegerShareWork);
+  const int64_t grain = grain_units(block_rows * unit_numbers, unit_bytes, kIntegerGrainWork);
   pool.parallel_for(units * blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     while (begin < end) {
       const int64_t block = begin / units, next = std::min(end, (block + 1) * units);
@@ -168,8 +164,9 @@ HWY_INLINE void for_each_part(ThreadPool& pool, const PackedProduct& p, const Mu
       for (int64_t col = (begin - block * units) * kPanelUnit, panel_end = 0; col < end_col;
            col = panel_end) {
         panel_end = std::min((col / kPanelCols + 1) * kPanelCols, end_col);
-        multiply(ProductPart{.row = row, .rows = rows, .col = col, .end = panel_end});
-        finish(p, {.row = row, .rows = rows, .col = col, .cols = std::min(panel_end, p.w.n) - col});
+        multiply(MatmulPart{.row = row, .rows = rows, .col = col, .end = panel_end});
+        apply_epilogue(
+            p, {.row = row, .rows = rows, .col = col, .cols = std::min(panel_end, p.w.n) - col});
       }
       begin = next;
     }
@@ -180,4 +177,4 @@ HWY_INLINE void for_each_part(ThreadPool& pool, const PackedProduct& p, const Mu
 }  // namespace heed::kernels
 HWY_AFTER_NAMESPACE();
 
-#endif  // HEED_KERNELS_INTEGER_PRODUCT_INL_H_
+#endif  // HEED_KERNELS_INTEGER_MATMUL_INL_H_

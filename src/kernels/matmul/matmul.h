@@ -1,7 +1,7 @@
 // The matrix product of every forward: rows times a weight, where a row's result depends on that
 // row and the weight alone.
 //
-//   row_product(pool, {.m = rows, .n = out, .k = in, .x = x, .x_row = in, .w = weight,
+//   matmul(pool, {.m = rows, .n = out, .k = in, .x = x, .x_row = in, .w = weight,
 //                      .w_row = in, .y = y, .y_row = out, .scratch = scratch});
 //
 // Each element of y is one chain of fused multiply-adds over k in order, starting at 0:
@@ -28,7 +28,7 @@ namespace heed::kernels {
 enum class LinearLayout { out_in, in_out };
 
 // y [m, n] = x [m, k] · W. Rows are x_row, w_row and y_row floats apart; y overlaps neither.
-struct RowProduct {
+struct Matmul {
   int64_t m = 0, n = 0, k = 0;
   const float* x = nullptr;
   int64_t x_row = 0;
@@ -37,13 +37,13 @@ struct RowProduct {
   LinearLayout layout = LinearLayout::out_in;
   float* y = nullptr;
   int64_t y_row = 0;
-  float* scratch = nullptr;  // row_product_scratch_floats(…), aligned as an Arena's
+  float* scratch = nullptr;  // matmul_scratch_floats(…), aligned as an Arena's
 };
 
-void row_product(ThreadPool& pool, const RowProduct& product);
+void matmul(ThreadPool& pool, const Matmul& product);
 
-// What row_product() wants to pack the weight into: nothing for few rows, 72 KB a thread at most
+// What matmul() wants to pack the weight into: nothing for few rows, 72 KB a thread at most
 // for some, and 768 KB for many. `threads` is that of the pool.
-int64_t row_product_scratch_floats(int64_t m, int64_t n, int64_t k, int threads);
+int64_t matmul_scratch_floats(int64_t m, int64_t n, int64_t k, int threads);
 
 }  // namespace heed::kernels

@@ -1,8 +1,8 @@
-// Rows times a packed weight (packed_weight.h): what row_product.h is for plain matrices, with the
+// Rows times a packed weight (packed_weight.h): what matmul.h is for plain matrices, with the
 // same promise. A row's result depends on that row and the weight alone: not on how many rows there
 // are, on a row's place among them, on the number of threads, or on the width of a vector.
 //
-// f32 and f16 are row_product() of the floats that the weight stands for (unpack_row), bit for bit.
+// f32 and f16 are matmul() of the floats that the weight stands for (dequantize_packed_row), bit for bit.
 //
 // int8 and int4 round x too, and sum products of integers, exactly. int8 rounds a row to 8 bits, by
 // the row's own largest magnitude:
@@ -35,7 +35,7 @@ namespace heed::kernels {
 // that bias_activation() (activation.h) would give afterwards, and the residual those of add()
 // (elementwise.h) after that. Rows are x_row and y_row floats apart; y overlaps neither x nor the
 // residual.
-struct PackedProduct {
+struct PackedMatmul {
   int64_t m = 0;
   const float* x = nullptr;
   int64_t x_row = 0;
@@ -46,19 +46,19 @@ struct PackedProduct {
   int64_t residual_row = 0;
   float* y = nullptr;
   int64_t y_row = 0;
-  float* scratch = nullptr;  // packed_product_scratch_floats(…), aligned as an Arena's
+  float* scratch = nullptr;  // packed_matmul_scratch_floats(…), aligned as an Arena's
 };
 
-void packed_product(ThreadPool& pool, const PackedProduct& product);
+void packed_matmul(ThreadPool& pool, const PackedMatmul& product);
 
 // Nothing for f32; for f16 at most 74 KB a thread, and nothing for few rows; for int8 and int4 the
 // rows of x as integers. `threads` is that of the pool.
-int64_t packed_product_scratch_floats(int64_t m, const PackedWeight& w, int threads);
+int64_t packed_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 
-// packed_product() of int8 and int4, in files of their own.
-void int8_product(ThreadPool& pool, const PackedProduct& product);
-int64_t int8_product_scratch_floats(int64_t m, int64_t k);
-void int4_product(ThreadPool& pool, const PackedProduct& product);
-int64_t int4_product_scratch_floats(int64_t m, int64_t k);
+// packed_matmul() of int8 and int4, in files of their own.
+void int8_matmul(ThreadPool& pool, const PackedMatmul& product);
+int64_t int8_matmul_scratch_floats(int64_t m, int64_t k);
+void int4_matmul(ThreadPool& pool, const PackedMatmul& product);
+int64_t int4_matmul_scratch_floats(int64_t m, int64_t k);
 
 }  // namespace heed::kernels
