@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_text.h"
 #include "serve/http/http_error.h"
 #include "serve/routes/fields.h"
 
@@ -55,7 +56,7 @@ void read(std::string_view body, bool is_form) {
   } catch (const HttpError& error) {
     if (error.status() < 400 || error.status() > 499) std::abort();
     // The words go into a reply, which is JSON.
-    Json(error.what()).dump(-1, ' ', false, Json::error_handler_t::replace);
+    json_text(Json(error.what()));
   }
 }
 

@@ -18,13 +18,12 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/cpu_quota.h"
 
 namespace heed {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A worker watches for its next job this long before it parks. Within a step the next job follows
 // in a few microseconds, from one step of a beam to the next in 60 to 100; waking a parked thread

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process_memory.h"
 #include "bench/limits.h"
 #include "bench/preset_bench.h"
 #include "bench/row.h"
@@ -18,8 +19,6 @@
 
 namespace heed {
 namespace {
-
-using bench::Clock;
 
 // What a batch, or a part of it, cannot do without.
 struct Work {

@@ -2,6 +2,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/process_memory.h"
 #include "bench/limits.h"
 #include "bench/preset_bench.h"
 #include "bench/row.h"
@@ -69,9 +71,9 @@ EncodeBench bench_encode(const EncodeBenchOptions& options) {
   const auto run_once = [&] {
     arena.rewind({0});
     Ctx ctx{pool, arena};
-    const bench::Clock::time_point start = bench::Clock::now();
+    const Clock::time_point start = Clock::now();
     run(ctx);
-    return bench::seconds_since(start);
+    return seconds_since(start);
   };
   const double first = run_once();  // touches all memory for the first time
   std::vector<double> times, turn;

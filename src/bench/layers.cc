@@ -5,6 +5,7 @@
 #include <dnnl.hpp>
 #include <unordered_map>
 
+#include "base/clock.h"
 #include "base/philox.h"
 #include "bench/library_threads.h"
 #include "bench/row.h"
@@ -15,8 +16,6 @@
 
 namespace heed {
 namespace {
-
-using bench::Clock;
 
 struct Case {
   const LayersBenchOptions& options;
@@ -95,7 +94,7 @@ double attention_seconds(const Case& c, const AttentionKind& kind, ThreadPool& p
     Ctx ctx{pool, arena};
     const Clock::time_point start = Clock::now();
     run(ctx);
-    return bench::seconds_since(start);
+    return seconds_since(start);
   });
 }
 
@@ -123,7 +122,7 @@ class LibraryLayer {
       const Clock::time_point start = Clock::now();
       primitive_.execute(stream_, operands_);
       stream_.wait();
-      return bench::seconds_since(start);
+      return seconds_since(start);
     });
   }
 

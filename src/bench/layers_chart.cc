@@ -1,10 +1,11 @@
 // The layers' times over the length of a sequence, as lines.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "heed/bench.h"
+
+#include "base/number_text.h"
 
 namespace heed {
 namespace {
@@ -14,14 +15,8 @@ constexpr double kPanelWidth = kLeft + kPlotWidth + 200, kPanelHeight = kTop + k
 constexpr const char* kColors[] = {"#d9480f", "#f08c00", "#e64980",
                                    "#1f6feb", "#1098ad", "#2b8a3e"};
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
 std::string attribute(const char* name, double value) {
-  return std::string(" ") + name + "=\"" + number(value) + "\"";
+  return std::string(" ") + name + "=\"" + significant(value) + "\"";
 }
 
 std::string text_at(double x, double y, const std::string& text, const char* anchor) {
@@ -80,7 +75,7 @@ std::string panel_svg(const Panel& panel) {
   }
   for (double ms = std::pow(10, std::ceil(std::log10(fastest))); ms <= slowest; ms *= 10) {
     svg += line(kLeft, y.at(ms), right, y.at(ms), "opacity=\".15\"");
-    svg += text_at(kLeft - 6, y.at(ms) + 4, number(ms) + " ms", "end");
+    svg += text_at(kLeft - 6, y.at(ms) + 4, significant(ms) + " ms", "end");
   }
   double last_label = -std::numeric_limits<double>::infinity();
   for (const LayersBenchRow* row : panel.rows) {
@@ -97,7 +92,8 @@ std::string panel_svg(const Panel& panel) {
     std::string points;
     for (const LayersBenchRow* row : panel.rows) {
       if (row->layer != layers[i]) continue;
-      points += number(x.at(static_cast<double>(row->length))) + "," + number(y.at(row->ms)) + " ";
+      points += significant(x.at(static_cast<double>(row->length))) + "," +
+                significant(y.at(row->ms)) + " ";
     }
     svg += "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" + color + "\" points=\"" +
            points + "\"/>\n";
@@ -121,13 +117,13 @@ std::string layers_chart(const LayersBench& bench) {
   }
   const double height = kPanelHeight * static_cast<double>(panels.size());
   std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
-                    number(kPanelWidth) + " " + number(height) + "\"" +
+                    significant(kPanelWidth) + " " + significant(height) + "\"" +
                     attribute("width", kPanelWidth) + attribute("height", height) +
                     " role=\"img\" font-size=\"12\" font-family=\"system-ui,sans-serif\" "
                     "fill=\"currentColor\">\n"
                     "<title>Time of one layer over the length of its sequences</title>\n";
   for (size_t i = 0; i < panels.size(); ++i) {
-    svg += "<g transform=\"translate(0 " + number(kPanelHeight * static_cast<double>(i)) +
+    svg += "<g transform=\"translate(0 " + significant(kPanelHeight * static_cast<double>(i)) +
            ")\">\n" + panel_svg(panels[i]) + "</g>\n";
   }
   return svg + "</svg>\n";

@@ -2,24 +2,18 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/thread_pool.h"
 #include "heed/bench.h"
 #include "ops/table/op_table.h"
 
 namespace heed::bench {
-
-using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class GemmLimit;
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/text_file.h"
 #include "base/thread_pool.h"
 #include "bench/row.h"
@@ -47,7 +48,7 @@ struct Pass {
 Pass one_pass(const Tokenizer& tokenizer, const std::vector<std::string>& lines, ThreadPool& pool) {
   std::mutex mutex;
   Pass pass;
-  const auto start = bench::Clock::now();
+  const auto start = Clock::now();
   pool.parallel_for(static_cast<int64_t>(lines.size()), 1, [&](int64_t begin, int64_t end) {
     const double cpu_start = thread_cpu_seconds();
     int64_t mine = 0;
@@ -59,7 +60,7 @@ Pass one_pass(const Tokenizer& tokenizer, const std::vector<std::string>& lines,
     pass.tokens += mine;
     pass.cpu_seconds += cpu_seconds;
   });
-  pass.seconds = bench::seconds_since(start);
+  pass.seconds = seconds_since(start);
   return pass;
 }
 

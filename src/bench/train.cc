@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/process_memory.h"
 #include "bench/limits.h"
 #include "bench/preset_bench.h"
 #include "bench/row.h"
@@ -162,21 +164,21 @@ TrainBench bench_train(const TrainBenchOptions& options) {
   double best = std::numeric_limits<double>::infinity(), least_cpu = best;
   int64_t step = 0;
   const auto run = [&] {
-    const bench::Clock::time_point start = bench::Clock::now();
+    const Clock::time_point start = Clock::now();
     const double cpu_start = cpu_seconds();
     constexpr double kLearningRate = 1e-4;
     double in_backward = 0;  // updates
     p.begin_step();
     optimizer.begin_update(pool, kLearningRate);
     runner.train(batch, counts, {.seed = options.seed, .step = ++step}, {.use = [&](size_t weight) {
-                   const bench::Clock::time_point final = bench::Clock::now();
+                   const Clock::time_point final = Clock::now();
                    optimizer.update_weight(pool, weight);
-                   in_backward += bench::seconds_since(final);
+                   in_backward += seconds_since(final);
                  }});
-    const bench::Clock::time_point trained = bench::Clock::now();
+    const Clock::time_point trained = Clock::now();
     optimizer.finish_update(pool);
-    const double update = in_backward + bench::seconds_since(trained);
-    const double seconds = bench::seconds_since(start);
+    const double update = in_backward + seconds_since(trained);
+    const double seconds = seconds_since(start);
     least_cpu = std::min(least_cpu, cpu_seconds() - cpu_start);
     if (seconds < best) {
       best = seconds;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 
@@ -19,12 +18,6 @@ namespace {
 constexpr size_t kGroupLines = 512;
 constexpr size_t kGroupBytes = 1 << 20;
 constexpr size_t kReportedLines = 5;
-
-template <class T>
-std::string digits(T value) {
-  char text[64];
-  return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
-}
 
 std::string progress_text(int64_t lines, const LineReader& reader) {
   std::string text = std::to_string(lines) + " lines";
@@ -113,8 +106,5 @@ void CutLines::report() const {
                static_cast<long long>(count_), count_ == 1 ? "input was" : "inputs were",
                static_cast<long long>(tokens_), count_ == 1 ? "was" : "were", numbers.c_str());
 }
-
-std::string shortest(double value) { return digits(value); }
-std::string shortest(float value) { return digits(value); }
 
 }  // namespace heed::cli

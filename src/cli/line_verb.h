@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json_text.h"
+#include "base/number_text.h"
 #include "cli/flags.h"
 #include "cli/program.h"
 #include "heed/tasks.h"
@@ -55,13 +57,10 @@ class CutLines {
   int64_t count_ = 0, tokens_ = 0;
 };
 
-// The shortest text that reads back as the same number.
-std::string shortest(double value);
-std::string shortest(float value);
 // One JSON document on one line; bytes that are not UTF-8 become U+FFFD.
 template <class Json>
 std::string json_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 }  // namespace heed::cli

@@ -25,12 +25,6 @@ TEST(SplitPair, TakesExactlyOneTab) {
   }
 }
 
-TEST(Shortest, ReadsBackAsTheSameNumber) {
-  EXPECT_EQ(shortest(0.1f), "0.1");
-  EXPECT_EQ(shortest(-2.5), "-2.5");
-  EXPECT_EQ(std::stof(shortest(1.0f / 3)), 1.0f / 3);
-}
-
 TEST(EachLines, GivesAllLinesOfAllFilesInGroups) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("heed_line_verb." + std::to_string(getpid()));

@@ -1,7 +1,6 @@
 #include "cli/table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <stdexcept>
 
@@ -48,13 +47,6 @@ std::string Table::text() const {
   append_line(titles);
   for (const auto& row : rows_) append_line(row);
   return text;
-}
-
-std::string fixed(double value, int decimals) {
-  char digits[400];  // the largest double has 309 digits before the point
-  const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed,
-                                 std::clamp(decimals, 0, 20));
-  return std::string(digits, end.ptr);
 }
 
 std::string bytes_text(int64_t bytes) { return count_text(static_cast<double>(bytes)) + "B"; }

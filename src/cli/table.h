@@ -1,8 +1,11 @@
 // A table in plain text, its columns as wide as their widest cell.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "base/number_text.h"
 
 namespace heed::cli {
 
@@ -26,9 +29,6 @@ class Table {
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
-
-// "12.30" for fixed(12.3, 2): a decimal point whatever the locale.
-std::string fixed(double value, int decimals);
 
 // "4.5 MB", "22.6 kB" and "63.1 M", "22.6 k": sizes of models, small ones too.
 std::string bytes_text(int64_t bytes);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <stdexcept>
 
 namespace heed::cli {
@@ -23,13 +22,6 @@ TEST(Table, HasTitlesWithoutRows) { EXPECT_EQ(Table({{"a"}, {"b"}}).text(), "a  
 TEST(Table, RefusesARowOfAnotherWidth) {
   Table table({{"a"}, {"b"}});
   EXPECT_THROW(table.add_row({"1"}), std::logic_error);
-}
-
-TEST(Fixed, RoundsToTheDecimalsAskedFor) {
-  EXPECT_EQ(fixed(12.3, 2), "12.30");
-  EXPECT_EQ(fixed(0.999, 1), "1.0");
-  EXPECT_EQ(fixed(-3, 0), "-3");
-  EXPECT_EQ(fixed(std::numeric_limits<double>::max(), 2).size(), 312u);
 }
 
 TEST(Sizes, SayWhatSmallModelsHave) {

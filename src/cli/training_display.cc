@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/number_text.h"
 #include "cli/table.h"
 
 namespace heed::cli {
@@ -14,12 +15,6 @@ namespace {
 std::atomic<bool> stop_requested = false;
 
 constexpr double kBarSeconds = 0.1, kLineSeconds = 10;
-
-std::string general(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
 
 // With the text behind it, as long as fits; none where hardly any would.
 std::string bar(double share, size_t columns, size_t text) {
@@ -86,9 +81,9 @@ void TrainingDisplay::step(const TrainProgress& p) {
   }
   shown_ = now;
   const std::string text = "step " + std::to_string(p.step) + "/" + std::to_string(p.steps) +
-                           "  loss " + fixed(p.loss, 4) + "  lr " + general(p.learning_rate) +
-                           "  " + fixed(p.tokens_per_second, 0) + " tokens/s  " +
-                           duration(p.remaining_seconds) + " left";
+                           "  loss " + fixed(p.loss, 4) + "  lr " +
+                           significant(p.learning_rate, 3) + "  " + fixed(p.tokens_per_second, 0) +
+                           " tokens/s  " + duration(p.remaining_seconds) + " left";
   if (terminal_) {
     const double share = static_cast<double>(p.step) / static_cast<double>(p.steps);
     line_.show(bar(share, line_.columns(), text.size()) + text);

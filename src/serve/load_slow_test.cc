@@ -1,7 +1,6 @@
 // Many clients for a minute: no errors, nearly the speed of the engine alone, and no growth.
 #include <malloc.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/clock.h"
+#include "base/process_memory.h"
 #include "heed/engine.h"
 #include "model/network.h"
 #include "model/presets.h"
@@ -17,15 +18,9 @@
 namespace heed::serve {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kClients = 64;
 constexpr int kNewTokens = 24;
 constexpr uint64_t kKvBytes = 256 << 20;
-
-double seconds_since(Clock::time_point time) {
-  return std::chrono::duration<double>(Clock::now() - time).count();
-}
 
 // Of each model: there are three of them, and 64 clients.
 int threads() {
@@ -47,13 +42,7 @@ struct Speed {
   double per_second = 0, per_cpu_second = 0;  // tokens
 };
 
-double resident_mb() {
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  long total = 0, resident = 0;
-  if (std::fscanf(file, "%ld %ld", &total, &resident) != 2) resident = 0;
-  std::fclose(file);
-  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6;
-}
+double resident_mb() { return static_cast<double>(current_rss_bytes()) / 1e6; }
 
 // What is allocated now, in all of malloc's arenas; threads' own caches count as allocated.
 double allocated_mb() {

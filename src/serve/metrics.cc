@@ -1,14 +1,13 @@
 #include "serve/metrics.h"
 
-#include <cstdio>
+#include "base/number_text.h"
 
 namespace heed::serve {
 namespace {
 
 std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value);
-  return text;
+  constexpr int kDigits = 10;
+  return significant(value, kDigits);
 }
 
 std::string head(std::string_view name, std::string_view type, std::string_view help) {

@@ -1,21 +1,18 @@
 #include "serve/service.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <ctime>
 
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "base/process_memory.h"
+
 namespace heed::serve {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point time) {
-  return std::chrono::duration<double>(Clock::now() - time).count();
-}
 
 std::string now_text() {
   const auto now = std::chrono::system_clock::now();
@@ -28,15 +25,6 @@ std::string now_text() {
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
   std::snprintf(text, sizeof text, "%s.%03dZ", date, static_cast<int>(ms));
   return text;
-}
-
-int64_t resident_bytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr) return 0;
-  long long total = 0, resident = 0;
-  const int count = std::fscanf(file, "%lld %lld", &total, &resident);
-  std::fclose(file);
-  return count == 2 ? resident * ::sysconf(_SC_PAGESIZE) : 0;
 }
 
 std::vector<std::string_view> parts_of(std::string_view path) {
@@ -91,13 +79,7 @@ bool Call::is_cancelled() const {
   return service.is_aborting() || Clock::now() > deadline || http.is_client_gone();
 }
 
-void throw_if_cancelled(const std::function<bool()>& is_cancelled) {
-  if (is_cancelled()) throw Error(ErrorCode::cancelled, "the request was cancelled");
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string dump(const Json& json) { return json_text(json); }
 
 HttpReply json_reply(const Json& json, int status) {
   return {.status = status, .body = dump(json)};
@@ -414,7 +396,7 @@ std::string Service::metrics_text() const {
   gauge("heed_connections", "Open connections.", connections_ ? connections_() : 0);
   gauge("heed_uptime_seconds", "Since the start.", seconds_since(started_));
   gauge("process_resident_memory_bytes", "Memory that the server takes.",
-        static_cast<double>(resident_bytes()));
+        static_cast<double>(current_rss_bytes()));
   Values loaded;
   std::vector<std::pair<std::string, EngineStatistics>> engines;
   for (const ServedModelPtr& model : models_.all()) {

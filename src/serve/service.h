@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cancellation.h"
 #include "heed/serve.h"
 #include "serve/http/gate.h"
 #include "serve/http/http_error.h"
@@ -39,9 +40,6 @@ struct Call {
     return [this] { return is_cancelled(); };
   }
 };
-
-// Throws cancelled if it says so, which the client is told as cancelled_error().
-void throw_if_cancelled(const std::function<bool()>& is_cancelled);
 
 struct Route {
   enum class Access { open, user, admin };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/line_verb.h"
 #include "cli/program.h"
 #include "cli/search_flags.h"
 #include "cli/table.h"
@@ -76,7 +77,7 @@ std::string to_json(const Result& result, const GenerateFlags& flags) {
                   {"scores", list(scores)},
                   {"texts", list(texts)},
                   {"finish", list(finish)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_line(json);
 }
 
 // Says so when a text is shorter than was asked for because the model has no more positions.

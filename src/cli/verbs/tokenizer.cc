@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text_file.h"
 #include "cli/flags.h"
 #include "cli/out_folder.h"
@@ -56,10 +57,6 @@ struct TokenizerFlags {
   std::vector<std::string> files;
 };
 
-std::string dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 TokenizerPtr open_tokenizer(const TokenizerFlags& flags, const std::string& verb) {
   const int given = !flags.model.empty() + !flags.tokenizer.empty() + !flags.type.empty();
   if (given != 1) {
@@ -109,7 +106,8 @@ void run_encode(const TokenizerFlags& flags, Output& out) {
     Json pieces = Json::array(), offsets = Json::array();
     for (const int32_t id : encoding.ids) pieces.push_back(tokenizer->piece(id));
     for (const TextSpan& span : encoding.offsets) offsets.push_back({span.begin, span.end});
-    out.write(dump({{"ids", encoding.ids}, {"pieces", pieces}, {"offsets", offsets}}) + "\n");
+    out.write(json_text(Json{{"ids", encoding.ids}, {"pieces", pieces}, {"offsets", offsets}}) +
+              "\n");
   });
 }
 
@@ -129,7 +127,7 @@ std::vector<int32_t> ids_of_json(const std::string& line, const LineReader& read
   for (const Json& id : *list) {
     // What is in a list is not shown: to print it takes a stack as deep as it is nested.
     if (id.is_structured()) throw_no_ids(reader, id.is_array() ? "a list" : "an object");
-    if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw_no_ids(reader, dump(id));
+    if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw_no_ids(reader, json_text(id));
     ids.push_back(id.get<int32_t>());
   }
   return ids;
@@ -164,7 +162,7 @@ void run_decode(const TokenizerFlags& flags, Output& out) {
     } catch (const Error& error) {
       throw Error(error.code(), reader.where() + ": " + error.what(), error.hint());
     }
-    out.write((flags.json ? dump({{"text", text}}) : text) + "\n");
+    out.write((flags.json ? json_text(Json{{"text", text}}) : text) + "\n");
   });
 }
 
@@ -187,10 +185,10 @@ void run_info(const TokenizerFlags& flags, Output& out) {
     table.add_row({name, std::to_string(id), tokenizer->piece(id)});
   }
   if (flags.json) {
-    return out.write(dump({{"vocabulary", tokenizer->vocabulary_size()},
-                           {"special_tokens", specials},
-                           {"empty_text", around}},
-                          2) +
+    return out.write(json_text(Json{{"vocabulary", tokenizer->vocabulary_size()},
+                                    {"special_tokens", specials},
+                                    {"empty_text", around}},
+                               2) +
                      "\n");
   }
   out.write("vocabulary   " + std::to_string(tokenizer->vocabulary_size()) + "\n" +
@@ -238,15 +236,15 @@ void run_train(TrainFlags& flags, Output& out) {
   remove_tokenizer_files(flags.out);
   tokenizer->save(flags.out);
   if (flags.json) {
-    return out.write(dump({{"type", training.type},
-                           {"vocabulary", tokenizer->vocabulary_size()},
-                           {"lines", report.lines},
-                           {"bytes", report.bytes},
-                           {"empty_lines", report.empty_lines},
-                           {"invalid_lines", report.invalid_lines},
-                           {"skipped_lines", report.skipped_lines},
-                           {"out", flags.out}},
-                          2) +
+    return out.write(json_text(Json{{"type", training.type},
+                                    {"vocabulary", tokenizer->vocabulary_size()},
+                                    {"lines", report.lines},
+                                    {"bytes", report.bytes},
+                                    {"empty_lines", report.empty_lines},
+                                    {"invalid_lines", report.invalid_lines},
+                                    {"skipped_lines", report.skipped_lines},
+                                    {"out", flags.out}},
+                               2) +
                      "\n");
   }
   out.write("saved " + training.type + " tokenizer, vocabulary " +

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/line_feed.h"
+#include "cli/line_verb.h"
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/search_flags.h"
@@ -96,11 +97,6 @@ Json to_json(const Translation& translation, const TranslateFlags& flags) {
   return json;
 }
 
-// Bytes that are not UTF-8 become U+FFFD: JSON has no place for them.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 void translate_lines(const TranslateFlags& flags, const Model& model, SearchOptions search,
                      Output& out) {
   search.alignments = flags.alignments;
@@ -132,7 +128,7 @@ void translate_lines(const TranslateFlags& flags, const Model& model, SearchOpti
     });
     if (!flags.json) out.flush();
   }
-  if (flags.json) out.write(dump({{"translations", std::move(all)}}));
+  if (flags.json) out.write(json_line(Json{{"translations", std::move(all)}}));
 }
 
 void run_translate(const TranslateFlags& flags, Output& out) {

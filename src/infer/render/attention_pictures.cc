@@ -4,6 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.h"
+#include "base/json_text.h"
+#include "base/number_text.h"
 #include "heed/attend.h"
 #include "infer/render/attention_page.h"
 
@@ -12,28 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string base64(const std::vector<uint8_t>& bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t b = 0; b < 3; ++b) group = group << 8 | (i + b < bytes.size() ? bytes[i + b] : 0u);
-    for (size_t d = 0; d < 4; ++d) {
-      text += i + d > bytes.size() ? '=' : kDigits[group >> (18 - 6 * d) & 63];
-    }
-  }
-  return text;
-}
-
 Json texts_of(const std::vector<AttentionToken>& tokens) {
   Json texts = Json::array();
   for (const AttentionToken& token : tokens) texts.push_back(token.text);
   return texts;
-}
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string in_xml(std::string_view text) {
@@ -59,13 +44,7 @@ std::string in_xml(std::string_view text) {
   return escaped;
 }
 
-std::string number(double value) {
-  char digits[32];
-  return std::string(digits,
-                     std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed,
-                                   value == std::floor(value) ? 0 : 2)
-                         .ptr);
-}
+std::string number(double value) { return fixed(value, value == std::floor(value) ? 0 : 2); }
 
 // 0 digits: as many as give the same float when they are read.
 void add_weight(std::string& json, float weight, int digits) {
@@ -219,7 +198,7 @@ std::string attention_html(const AttentionView& view, std::string_view title) {
                       {"heads", layer.heads},
                       {"queries", layer.queries},
                       {"keys", layer.keys},
-                      {"bytes", base64(bytes)}});
+                      {"bytes", encode_base64(std::as_bytes(std::span(bytes)))}});
   }
   const Json data = {{"title", title},
                      {"truncated", view.truncated},
@@ -228,7 +207,7 @@ std::string attention_html(const AttentionView& view, std::string_view title) {
                      {"layers", std::move(layers)}};
   // No text, whatever it says, may end the script that it stands in.
   std::string json;
-  for (const char c : dump(data)) {
+  for (const char c : json_text(data)) {
     if (c == '<') {
       json += "\\u003c";
     } else {
@@ -253,9 +232,9 @@ std::string attention_json(const AttentionView& view, int digits) {
     }
     return json;
   };
-  std::string json = dump({{"source", tokens(view.source)},
-                           {"target", tokens(view.target)},
-                           {"truncated", view.truncated}});
+  std::string json = json_text(Json{{"source", tokens(view.source)},
+                                    {"target", tokens(view.target)},
+                                    {"truncated", view.truncated}});
   json.back() = ',';  // there is more
   json += "\"layers\":[";
   for (const AttentionLayer& layer : view.layers) {

@@ -50,12 +50,6 @@ std::string verbs_of(const ModelConfig& config) {
 
 }  // namespace
 
-void throw_if_cancelled(const std::function<bool()>& is_cancelled) {
-  if (is_cancelled && is_cancelled()) {
-    throw Error(ErrorCode::cancelled, "the request was cancelled");
-  }
-}
-
 void need_head(const Model& model, std::span<const Head> heads, const std::string& task) {
   const ModelConfig& config = model.network().config();
   if (std::ranges::find(heads, config.head) != heads.end()) return;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/cancellation.h"
 #include "base/thread_pool.h"
 #include "heed/tasks.h"
 #include "model/network.h"
@@ -90,9 +91,6 @@ class TaskRunner {
   std::mutex running_;
   std::optional<Arena> arena_;
 };
-
-// Throws cancelled if there is an `is_cancelled` that says so.
-void throw_if_cancelled(const std::function<bool()>& is_cancelled);
 
 // Throws unsupported unless the model's head is one of these. `task` is "to fill masks" or alike.
 void need_head(const Model& model, std::span<const Head> heads, const std::string& task);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/number_text.h"
 #include "heed/engine.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
@@ -129,9 +130,7 @@ ValidationScores measure_all(const ValidationRequest& request, const Model& mode
     const auto read = std::from_chars(e.target.data(), end, truth);
     if (read.ec != std::errc() || result.logits.empty()) continue;
     if (is_shown(gold.size(), request)) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%.3f", static_cast<double>(result.logits[0]));
-      scores.samples.push_back(sample_text(e.source, text, e.target));
+      scores.samples.push_back(sample_text(e.source, fixed(result.logits[0], 3), e.target));
     }
     gold.push_back(truth);
     predicted.push_back(result.logits[0]);

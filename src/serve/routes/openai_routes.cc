@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 
+#include "base/base64.h"
 #include "infer/engine/prompt_ids.h"
 #include "serve/routes/logprobs.h"
 #include "serve/service.h"
@@ -559,23 +560,6 @@ void describe(Fields& fields, EmbeddingsCall& call) {
   fields.ignored({.name = "user", .about = "not used"});
 }
 
-std::string base64(std::span<const std::byte> bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      group = group << 8 | (k < count ? static_cast<uint32_t>(bytes[i + k]) : 0);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      text += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-    }
-  }
-  return text;
-}
-
 HttpReply embed(Call& call) {
   const auto wish = read_fields<EmbeddingsCall>(call);
   const ServedModelPtr served = call.service.model_for(call, wish.model, "embed");
@@ -590,7 +574,8 @@ HttpReply embed(Call& call) {
   for (const Embedded& result : results) {
     tokens += result.tokens;
     Json vector = result.vector;
-    if (wish.encoding_format == "base64") vector = base64(std::as_bytes(std::span(result.vector)));
+    if (wish.encoding_format == "base64")
+      vector = encode_base64(std::as_bytes(std::span(result.vector)));
     data.push_back(
         {{"object", "embedding"}, {"index", data.size()}, {"embedding", std::move(vector)}});
   }

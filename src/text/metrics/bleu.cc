@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
@@ -64,7 +65,7 @@ double smooth_value(const BleuOptions& options) {
 std::string signature(const BleuOptions& options, const References& references) {
   std::string smooth = options.smooth;
   if (find_smoothing(options.smooth).value) {
-    smooth.append("[").append(fixed_point(smooth_value(options), 2)).append("]");
+    smooth.append("[").append(fixed(smooth_value(options), 2)).append("]");
   }
   return metric_signature(references, {{"case", options.lowercase ? "lc" : "mixed"},
                                        {"eff", options.effective_order ? "yes" : "no"},
@@ -207,13 +208,13 @@ BleuScore sentence_bleu(const std::string& hypothesis, const std::vector<std::st
 }
 
 std::string BleuScore::text(int decimals) const {
-  std::string line = "BLEU|" + signature + " = " + fixed_point(score, decimals) + " ";
+  std::string line = "BLEU|" + signature + " = " + fixed(score, decimals) + " ";
   for (size_t n = 0; n < precisions.size(); ++n) {
-    line.append(n == 0 ? "" : "/").append(fixed_point(precisions[n], 1));
+    line.append(n == 0 ? "" : "/").append(fixed(precisions[n], 1));
   }
   const double ratio =
       ref_len == 0 ? 0 : static_cast<double>(sys_len) / static_cast<double>(ref_len);
-  return line + " (BP = " + fixed_point(bp, 3) + " ratio = " + fixed_point(ratio, 3) +
+  return line + " (BP = " + fixed(bp, 3) + " ratio = " + fixed(ratio, 3) +
          " hyp_len = " + std::to_string(sys_len) + " ref_len = " + std::to_string(ref_len) + ")";
 }
 

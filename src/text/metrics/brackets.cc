@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "base/text_file.h"
 #include "heed/error.h"
@@ -213,7 +214,7 @@ std::string padded(const std::string& text, size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 std::string whole(int64_t value, size_t width) { return padded(std::to_string(value), width); }
-std::string ratio(double value) { return padded(fixed_point(value, 2), 6); }
+std::string ratio(double value) { return padded(fixed(value, 2), 6); }
 
 constexpr const char* kRule =
     "============================================================================\n";

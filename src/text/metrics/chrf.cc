@@ -1,5 +1,6 @@
 #include <string_view>
 
+#include "base/number_text.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/metrics/metric_signature.h"
@@ -175,7 +176,7 @@ ChrfScore chrf(const std::vector<std::string>& hypotheses, const References& ref
 }
 
 std::string ChrfScore::text(int decimals) const {
-  return name + "|" + signature + " = " + fixed_point(score, decimals);
+  return name + "|" + signature + " = " + fixed(score, decimals);
 }
 
 }  // namespace heed

@@ -2,8 +2,6 @@
 
 #include <unicode/ucasemap.h>
 
-#include <charconv>
-
 #include "base/check.h"
 #include "text/unicode/utf8.h"
 
@@ -106,14 +104,6 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     copied = at + from.size();
   }
   text = result.append(text, copied);
-}
-
-std::string fixed_point(double value, int decimals) {
-  char digits[512];  // the largest double has 309 before the point
-  const auto end =
-      std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals);
-  HEED_CHECK(end.ec == std::errc(), "a number too long to print");
-  return std::string(digits, end.ptr);
 }
 
 }  // namespace heed

@@ -25,7 +25,4 @@ std::string lower(std::string_view text);
 // str.replace(): every `from`, left to right.
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
-// "40.65": printf's %.*f with a decimal point whatever the locale.
-std::string fixed_point(double value, int decimals);
-
 }  // namespace heed

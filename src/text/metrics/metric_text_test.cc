@@ -43,11 +43,5 @@ TEST(MetricText, ReplacesLeftToRight) {
   EXPECT_EQ(text, "ba&lt;");
 }
 
-TEST(MetricText, PrintsNumbers) {
-  EXPECT_EQ(fixed_point(40.646, 2), "40.65");
-  EXPECT_EQ(fixed_point(100, 1), "100.0");
-  EXPECT_EQ(fixed_point(0.125, 2), "0.12");  // as printf: ties to even
-}
-
 }  // namespace
 }  // namespace heed

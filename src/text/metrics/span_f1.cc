@@ -5,6 +5,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/number_text.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/metrics/f1.h"
@@ -133,7 +134,7 @@ std::string SpanScore::text() const {
   const auto padded = [](const std::string& number, size_t width) {
     return number.size() < width ? std::string(width - number.size(), ' ') + number : number;
   };
-  const auto percent = [&padded](double value) { return padded(fixed_point(value, 2), 6); };
+  const auto percent = [&padded](double value) { return padded(fixed(value, 2), 6); };
   const auto ratios = [&percent](double p, double r, double f) {
     return "precision: " + percent(p) + "%; recall: " + percent(r) + "%; FB1: " + percent(f);
   };

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/number_text.h"
 #include "heed/metrics.h"
 #include "text/metrics/metric_signature.h"
 #include "text/metrics/metric_text.h"
@@ -305,7 +306,7 @@ TerScore ter(const std::vector<std::string>& hypotheses, const References& refer
 }
 
 std::string TerScore::text(int decimals) const {
-  return "TER|" + signature + " = " + fixed_point(score, decimals);
+  return "TER|" + signature + " = " + fixed(score, decimals);
 }
 
 }  // namespace heed

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/check.h"
 #include "text/unicode/byte_alphabet.h"
 #include "text/unicode/charsmap.h"
@@ -464,8 +465,10 @@ std::unique_ptr<Normalizer> read_nested(const JsonNode& node, int depth) {
   if (type == "NFKD") return std::make_unique<UnicodeForm>(&Icu::getNFKDInstance);
   if (type == "Nmt") return std::make_unique<Nmt>();
   if (type == "Precompiled") {
-    return std::make_unique<Precompiled>(
-        node.has("precompiled_charsmap") ? decode_base64(node.text("precompiled_charsmap")) : "");
+    const std::optional<std::string> charsmap =
+        decode_base64(node.has("precompiled_charsmap") ? node.text("precompiled_charsmap") : "");
+    if (!charsmap) node.corrupt("precompiled_charsmap must be base64");
+    return std::make_unique<Precompiled>(*charsmap);
   }
   if (type == "Prepend") return std::make_unique<Prepend>(node.text("prepend"));
   if (type == "Replace") return read_replace(node);

@@ -94,7 +94,7 @@ TEST(Normalizers, RefuseWhatIsWrong) {
   expect_error(ErrorCode::unsupported, "'Shout' is not supported",
                [] { make(R"({"type": "Shout"})"); });
   expect_error(ErrorCode::corrupt_file, "'type' is missing", [] { make("{}"); });
-  expect_error(ErrorCode::corrupt_file, "not base64",
+  expect_error(ErrorCode::corrupt_file, "must be base64",
                [] { make(R"({"type": "Precompiled", "precompiled_charsmap": "?"})"); });
   std::string deep = R"({"type": "NFC"})";
   for (int i = 0; i < 40; ++i) deep = R"({"type": "Sequence", "normalizers": [)" + deep + "]}";

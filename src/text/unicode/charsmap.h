@@ -26,7 +26,4 @@ class Charsmap {
   std::string replacements_;
 };
 
-// Throws corrupt_file.
-std::string decode_base64(std::string_view text);
-
 }  // namespace heed

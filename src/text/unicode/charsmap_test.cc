@@ -5,13 +5,6 @@
 namespace heed {
 namespace {
 
-TEST(Base64, Decodes) {
-  EXPECT_EQ(decode_base64("aGVlZA=="), "heed");
-  EXPECT_EQ(decode_base64("/+8"), "\xFF\xEF");
-  EXPECT_EQ(decode_base64(""), "");
-  expect_error(ErrorCode::corrupt_file, "not base64", [] { decode_base64("a b"); });
-}
-
 // A double array by hand: "A" → "x", and "AB" → "yz" (never found, "A" is shorter), "C" → "".
 std::string units(const std::vector<uint32_t>& all) {
   std::string bytes(all.size() * 4, '\0');

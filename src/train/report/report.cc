@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
+
+#include "base/number_text.h"
 
 namespace heed {
 namespace {
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 constexpr double kWidth = 640, kHeight = 260, kLeft = 60, kRight = 12, kTop = 28, kBottom = 30;
 constexpr const char* kColours[] = {"#1f6feb", "#d9480f", "#2b8a3e", "#862e9c"};
@@ -129,12 +124,13 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
       "font-size=\"13\" font-weight=\"600\">" +
       escape_html(title) + "</text>";
   for (const double v : ticks(y, 5)) {
-    svg += "<line x1=\"60\" x2=\"628\" y1=\"" + number(down(v)) + "\" y2=\"" + number(down(v)) +
-           "\" stroke=\"currentColor\" opacity=\".12\"/><text x=\"54\" y=\"" + number(down(v) + 4) +
-           "\" text-anchor=\"end\">" + number(v) + "</text>";
+    svg += "<line x1=\"60\" x2=\"628\" y1=\"" + significant(down(v)) + "\" y2=\"" +
+           significant(down(v)) +
+           "\" stroke=\"currentColor\" opacity=\".12\"/><text x=\"54\" y=\"" +
+           significant(down(v) + 4) + "\" text-anchor=\"end\">" + significant(v) + "</text>";
   }
   for (const double v : x.low < x.high ? ticks(x, 6) : std::vector{x.low}) {
-    svg += "<text x=\"" + number(across(v)) + "\" y=\"248\" text-anchor=\"middle\">" +
+    svg += "<text x=\"" + significant(across(v)) + "\" y=\"248\" text-anchor=\"middle\">" +
            std::to_string(static_cast<int64_t>(v)) + "</text>";
   }
   for (size_t c = 0; c < curves.size(); ++c) {
@@ -146,15 +142,15 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
       if (i % every != 0 && i + 1 != points.size()) continue;
       if (!std::isfinite(points[i].second)) continue;
       path += path.empty() ? "M" : "L";
-      path += number(across(points[i].first)) + " " + number(down(points[i].second));
+      path += significant(across(points[i].first)) + " " + significant(down(points[i].second));
     }
     svg +=
         "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + colour + "\" stroke-width=\"1.6\"/>";
     if (points.size() == 1) {
-      svg += "<circle cx=\"" + number(across(points[0].first)) + "\" cy=\"" +
-             number(down(points[0].second)) + "\" r=\"3\" fill=\"" + colour + "\"/>";
+      svg += "<circle cx=\"" + significant(across(points[0].first)) + "\" cy=\"" +
+             significant(down(points[0].second)) + "\" r=\"3\" fill=\"" + colour + "\"/>";
     }
-    svg += "<text x=\"" + number(620 - 110 * static_cast<double>(curves.size() - 1 - c)) +
+    svg += "<text x=\"" + significant(620 - 110 * static_cast<double>(curves.size() - 1 - c)) +
            "\" y=\"16\" text-anchor=\"end\" fill=\"" + colour + "\">" +
            escape_html(curves[c].name) + "</text>";
   }
@@ -181,24 +177,25 @@ std::string report_html(const ReportInput& input) {
   if (last) {
     fact("steps", std::to_string(last->step) + " of " + std::to_string(input.steps));
     const double seconds = last->value("seconds").value_or(0);
-    fact("time in steps", number(seconds) + " s");
+    fact("time in steps", significant(seconds) + " s");
     if (seconds > 0) {
-      fact("tokens a second", number(last->value("tokens").value_or(0) / seconds) + " (at best " +
-                                  number(fastest) + ")");
+      fact("tokens a second", significant(last->value("tokens").value_or(0) / seconds) +
+                                  " (at best " + significant(fastest) + ")");
     }
-    fact("training loss", number(last->value("loss").value_or(0)));
+    fact("training loss", significant(last->value("loss").value_or(0)));
   }
   if (validation) {
-    for (const auto& [key, value] : validation->values) fact("validation " + key, number(value));
+    for (const auto& [key, value] : validation->values)
+      fact("validation " + key, significant(value));
   }
   if (end) {
     fact("final model", end->text);
     for (const auto& [key, value] : end->values) {
-      if (key != "peak_rss_bytes") fact("final " + key, number(value));
+      if (key != "peak_rss_bytes") fact("final " + key, significant(value));
     }
   }
-  fact("memory planned", number(static_cast<double>(input.planned_bytes) / 1e6) + " MB");
-  fact("memory at most", number(static_cast<double>(input.peak_rss_bytes) / 1e6) + " MB");
+  fact("memory planned", significant(static_cast<double>(input.planned_bytes) / 1e6) + " MB");
+  fact("memory at most", significant(static_cast<double>(input.peak_rss_bytes) / 1e6) + " MB");
   html += "</table><h2>Curves</h2><div class=\"curves\">";
   html += curves_svg("loss", {curve_of(history, "train", "loss", "training"),
                               curve_of(history, "validate", "loss", "validation")});

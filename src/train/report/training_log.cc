@@ -6,6 +6,7 @@
 #include <map>
 #include <system_error>
 
+#include "base/json_text.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 
@@ -28,7 +29,7 @@ std::string to_json_line(const LogRecord& record) {
   for (const auto& [key, value] : record.values) json[key] = value;
   if (!record.samples.empty()) json["samples"] = record.samples;
   if (!record.text.empty()) json["text"] = record.text;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 std::optional<LogRecord> record_from_line(const std::string& line) {

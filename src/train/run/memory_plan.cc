@@ -1,9 +1,9 @@
 #include "train/run/memory_plan.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
+#include "base/number_text.h"
 #include "heed/error.h"
 #include "kernels/matmul/tiled_gemm.h"
 
@@ -25,15 +25,6 @@ void add_sequences(Rows& rows, int64_t tokens, int64_t length) {
     rows.end_sequence();
     tokens -= count;
   }
-}
-
-// Small amounts with a decimal, so that they add up.
-std::string megabytes(int64_t bytes) {
-  constexpr double kSmall = 100;
-  const double amount = static_cast<double>(bytes) / 1e6;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f MB", amount < kSmall ? 1 : 0, amount);
-  return text;
 }
 
 }  // namespace

@@ -1,20 +1,14 @@
 #include "train/run/step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "base/clock.h"
 #include "heed/error.h"
 #include "train/ranks/gradient_exchange.h"
 
 namespace heed {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 Batch batch_of(const Rows& rows) {
   return {.tokens = rows.tokens,

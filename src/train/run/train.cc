@@ -1,8 +1,6 @@
 // What include/heed/train.h declares: a recipe, prepared and handed to the trainer.
 #include "heed/train.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -15,6 +13,8 @@
 #include <thread>
 
 #include "base/atomic_file.h"
+#include "base/number_text.h"
+#include "base/process_memory.h"
 #include "heed/error.h"
 #include "heed/tokenizer.h"
 #include "model/hugging_face/json_values.h"
@@ -41,13 +41,6 @@ Recipe recipe_of(const TrainOptions& options) {
     recipe.train.out = "runs/" + std::filesystem::path(options.recipe).stem().string();
   }
   return recipe;
-}
-
-int64_t current_rss_bytes() {
-  std::ifstream file("/proc/self/statm");  // pages: all, then those in memory
-  int64_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 // How long the other ranks leave it to the first one to report an error.
@@ -81,8 +74,6 @@ int64_t longest_sequence(const TrainingBatch& batch) {
   }
   return longest;
 }
-
-std::string megabytes(int64_t bytes) { return std::to_string(bytes / 1'000'000) + " MB"; }
 
 int64_t weight_bytes(const Network& network) {
   return static_cast<int64_t>(network.parameters().all_values().size_bytes());

@@ -12,6 +12,7 @@
 
 #include "base/file_testing.h"
 #include "base/philox.h"
+#include "base/process_memory.h"
 #include "heed/tokenizer.h"
 #include "model/network.h"
 
@@ -266,12 +267,7 @@ checkpoint_every = 1
   void expect_to_stay_within(const std::string& out, int64_t batch_tokens, int64_t steps = 1);
 
   // What this process has by now, and so much more.
-  static int64_t more_than_now(int64_t bytes) {
-    std::ifstream file("/proc/self/statm");
-    int64_t all = 0, resident = 0;
-    file >> all >> resident;
-    return resident * sysconf(_SC_PAGESIZE) + bytes;
-  }
+  static int64_t more_than_now(int64_t bytes) { return current_rss_bytes() + bytes; }
 
   std::string recipe_;
   std::function<void(const TrainProgress&)> progress_;

@@ -1,26 +1,20 @@
 #include "train/run/trainer.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
 #include "base/atomic_file.h"
+#include "base/clock.h"
+#include "base/number_text.h"
+#include "base/process_memory.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 #include "train/report/report.h"
 
 namespace heed {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // A loss this much above the first one does not come back.
 constexpr double kExplodedFactor = 3, kExplodedOffset = 10;
@@ -29,25 +23,9 @@ constexpr double kRateShare = 0.1;
 // Perplexities beyond this are shown as this.
 constexpr double kMostNats = 50;
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
-std::string megabytes(int64_t bytes) {
-  return std::to_string((bytes + 500'000) / 1'000'000) + " MB";
-}
-
 }  // namespace
 
 bool lower_is_better(std::string_view metric) { return metric == "loss" || metric == "perplexity"; }
-
-int64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return int64_t{usage.ru_maxrss} * 1024;
-}
 
 Trainer::Trainer(TrainerOptions options)
     : o_(std::move(options)),
@@ -214,9 +192,9 @@ void Trainer::diverged(const std::string& what) const {
 }
 
 void Trainer::check_loss(const std::string& name, double loss, double usual) const {
-  if (!std::isfinite(loss)) diverged(name + " is " + number(loss));
+  if (!std::isfinite(loss)) diverged(name + " is " + significant(loss));
   if (loss > kExplodedFactor * usual + kExplodedOffset) {
-    diverged(name + " is " + number(loss) + ", at first it was " + number(usual));
+    diverged(name + " is " + significant(loss) + ", at first it was " + significant(usual));
   }
 }
 
@@ -224,7 +202,7 @@ void Trainer::check_loss(const std::string& name, double loss, double usual) con
 // in the next batch, which costs one forward pass.
 void Trainer::check_weights() {
   for (const float value : o_.network.parameters().all_values()) {
-    if (!std::isfinite(value)) diverged("a weight is " + number(value));
+    if (!std::isfinite(value)) diverged("a weight is " + significant(value));
   }
   Cursor next = state_.cursor;
   StepLoss loss = runner_.evaluate(o_.source.next(next)).loss;
@@ -321,7 +299,7 @@ void Trainer::step() {
   last_loss_ = loss.loss();
   if (state_.first_loss == 0) state_.first_loss = last_loss_;
   check_loss("the loss", last_loss_, state_.first_loss);
-  if (!std::isfinite(norm)) diverged("the gradient's norm is " + number(norm));
+  if (!std::isfinite(norm)) diverged("the gradient's norm is " + significant(norm));
   if (!lends_gradients()) optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
 
   const double seconds = seconds_since(start);
@@ -458,7 +436,7 @@ bool Trainer::judge(const std::string& model_folder) {
   std::string text = "step " + std::to_string(state_.step) + ": validation";
   for (const auto& [key, value] : values) {
     record.values.emplace_back(key, value);
-    text += " " + key + " " + number(value);
+    text += " " + key + " " + significant(value);
   }
   note(text + (better ? " (best)" : ""));
   for (const std::string& sample : record.samples) note("  " + sample);
@@ -551,7 +529,7 @@ bool Trainer::finish() {
   log_->add(record);
   std::string text =
       "final model: " + std::string(chosen.size() > 1 ? "mean of steps " : "step ") + steps;
-  for (const auto& [key, value] : result_.validation) text += ", " + key + " " + number(value);
+  for (const auto& [key, value] : result_.validation) text += ", " + key + " " + significant(value);
   note(text);
   return true;
 }

@@ -142,7 +142,4 @@ class Trainer {
   TrainResult result_;
 };
 
-// The most memory this process has had.
-int64_t peak_rss_bytes();
-
 }  // namespace heed

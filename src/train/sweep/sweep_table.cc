@@ -1,10 +1,11 @@
 // A sweep's results for the eye: tables and a chart.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <optional>
 
+#include "base/json_text.h"
+#include "base/number_text.h"
 #include "heed/sweep.h"
 #include "model/hugging_face/json_values.h"
 #include "train/report/report.h"
@@ -15,12 +16,6 @@ namespace heed {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-std::string number(double value, const char* format = "%.4g") {
-  char text[32];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 // The keys that some row changes, in the order in which they first occur.
 std::vector<std::string> changed_keys(const SweepPlan& plan) {
@@ -64,16 +59,14 @@ std::string metric_text(const SweepResult& result, const std::string& column, do
   for (const SweepRowResult& r : result.rows) {
     largest = std::max(largest, std::abs(metric_of(r, column).value_or(0)));
   }
-  if (largest >= 1e6) return number(value);
+  if (largest >= 1e6) return significant(value);
   const int decimals = largest >= 1000 ? 0 : largest >= 100 ? 1 : largest >= 10 ? 2 : 3;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", decimals + (largest < 1 ? 1 : 0), value);
-  return text;
+  return fixed(value, decimals + (largest < 1 ? 1 : 0));
 }
 
 std::string parameters_text(int64_t parameters) {
   const auto count = static_cast<double>(parameters);
-  return count >= 1e6 ? number(count / 1e6, "%.2f M") : number(count / 1e3, "%.0f k");
+  return count >= 1e6 ? fixed(count / 1e6, 2) + " M" : fixed(count / 1e3, 0) + " k";
 }
 
 struct Cell {
@@ -114,9 +107,8 @@ Grid grid_of(const SweepResult& result) {
                        value && value == best_of(result, column)});
     }
     const double seconds = r.result.seconds;
-    cells.push_back({finished && seconds > 0
-                         ? number(static_cast<double>(r.result.tokens) / seconds, "%.0f")
-                         : ""});
+    cells.push_back(
+        {finished && seconds > 0 ? fixed(static_cast<double>(r.result.tokens) / seconds, 0) : ""});
     cells.push_back({name(r.status)});
   }
   return grid;
@@ -195,7 +187,7 @@ std::string json_table(const SweepResult& result) {
                          {"out", result.plan.out},
                          {"columns", result.plan.columns},
                          {"rows", std::move(rows)}};
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return json_text(json, /*indent=*/2) + "\n";
 }
 
 // Bars from a common beginning below the least value: differences of a point must be seen.
@@ -212,29 +204,31 @@ std::string bars_svg(const SweepResult& result, const std::string& column) {
   size_t longest = 0;
   for (const SweepRowResult& r : result.rows) longest = std::max(longest, width_of(r.row.name));
   const double names = kLetter * static_cast<double>(longest) + 20;
-  const std::string width_text = number(names + kBars + kValue);
+  const std::string width_text = significant(names + kBars + kValue);
   const double start = std::max(0.0, low - 0.25 * std::max(high - low, 1e-9 + 0.02 * high));
   const double height = kTop + kLine * static_cast<double>(result.rows.size()) + 8;
   std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width_text + " " +
-                    number(height) + "\" width=\"" + width_text + "\" height=\"" + number(height) +
+                    significant(height) + "\" width=\"" + width_text + "\" height=\"" +
+                    significant(height) +
                     "\" role=\"img\" font-size=\"12\" font-family=\"system-ui,sans-serif\" "
                     "fill=\"currentColor\"><text x=\"" +
-                    number(names) + "\" y=\"16\" font-weight=\"600\">" + escape_html(column) +
-                    (start > 0 ? " (bars begin at " + number(start) + ")" : "") + "</text>";
+                    significant(names) + "\" y=\"16\" font-weight=\"600\">" + escape_html(column) +
+                    (start > 0 ? " (bars begin at " + significant(start) + ")" : "") + "</text>";
   const std::optional<double> best = best_of(result, column);
   double y = kTop;
   for (const SweepRowResult& r : result.rows) {
-    svg += "<text x=\"" + number(names - 8) + "\" y=\"" + number(y + 13) +
+    svg += "<text x=\"" + significant(names - 8) + "\" y=\"" + significant(y + 13) +
            "\" text-anchor=\"end\">" + escape_html(r.row.name) + "</text>";
     if (const auto value = metric_of(r, column)) {
       const double width = std::max(1.0, kBars * (*value - start) / std::max(high - start, 1e-12));
-      svg += "<rect x=\"" + number(names) + "\" y=\"" + number(y + 2) + "\" width=\"" +
-             number(width) + "\" height=\"14\" fill=\"" + (value == best ? "#d9480f" : "#1f6feb") +
-             "\"/><text x=\"" + number(names + width + 6) + "\" y=\"" + number(y + 13) + "\">" +
+      svg += "<rect x=\"" + significant(names) + "\" y=\"" + significant(y + 2) + "\" width=\"" +
+             significant(width) + "\" height=\"14\" fill=\"" +
+             (value == best ? "#d9480f" : "#1f6feb") + "\"/><text x=\"" +
+             significant(names + width + 6) + "\" y=\"" + significant(y + 13) + "\">" +
              metric_text(result, column, *value) + "</text>";
     } else {
-      svg += "<text x=\"" + number(names) + "\" y=\"" + number(y + 13) + "\" opacity=\".6\">" +
-             name(r.status) + "</text>";
+      svg += "<text x=\"" + significant(names) + "\" y=\"" + significant(y + 13) +
+             "\" opacity=\".6\">" + name(r.status) + "</text>";
     }
     y += kLine;
   }

@@ -35,8 +35,6 @@ std::string limit_text(double gflops, double fraction, double limit) {
          fixed(100 * fraction, 0) + " % of the GEMM beside it";
 }
 
-std::string megabytes(int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 0) + " MB"; }
-
 nlohmann::ordered_json preset_json(const PresetBench& bench, const nlohmann::ordered_json& own) {
   nlohmann::ordered_json document = {{"threads", bench.threads},
                                      {"instruction_set", bench.instruction_set},

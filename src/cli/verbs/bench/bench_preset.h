@@ -22,7 +22,6 @@ void require_preset(const std::string& preset, const std::string& topic,
 std::string run_text(const PresetBench& bench, const std::string& tokens_of);
 // "113.0 GFLOP/s at best (GEMM 161.4), turn by turn 70 % of the GEMM beside it"
 std::string limit_text(double gflops, double fraction, double limit);
-std::string megabytes(int64_t bytes);
 
 // The members that all of them have; `own` come between the speeds and the limits.
 nlohmann::ordered_json preset_json(const PresetBench& bench, const nlohmann::ordered_json& own);

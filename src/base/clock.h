@@ -1,0 +1,14 @@
+// The clock for durations and deadlines.
+#pragma once
+
+#include <chrono>
+
+namespace heed {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace heed
