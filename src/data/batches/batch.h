@@ -48,9 +48,6 @@ struct TrainingBatch {
   int64_t rows() const { return input.rows() + target.rows(); }  // what the token budget counts
   int64_t source_tokens() const { return input.rows(); }
   int64_t target_tokens() const { return target.rows(); }
-  // Rows with a label, or sequences with an answer where that is what is asked: what the loss is
-  // divided by.
-  int64_t label_count() const;
 
   bool operator==(const TrainingBatch&) const = default;
 };

@@ -21,14 +21,5 @@ TEST(Rows, EndSequenceCountsPositionsFromZeroInEach) {
   EXPECT_EQ(rows.sequences(), 2);
 }
 
-TEST(TrainingBatch, CountsWhatTheLossIsDividedBy) {
-  TrainingBatch batch;
-  batch.labels = {kIgnoreLabel, 4, 0, kIgnoreLabel};
-  EXPECT_EQ(batch.label_count(), 2);
-  TrainingBatch classes;
-  classes.sequence_labels = {1, 0, 1};
-  EXPECT_EQ(classes.label_count(), 3);
-}
-
 }  // namespace
 }  // namespace heed

@@ -5,6 +5,7 @@
 
 #include "base/file_testing.h"
 #include "base/philox.h"
+#include "data/batches/batch_testing.h"
 #include "data/batches/tokenizer_testing.h"
 
 namespace heed {
@@ -336,7 +337,7 @@ TEST_F(StreamTest, MasksDocumentsBetweenTheirSpecialTokens) {
   EXPECT_THAT(batch.input.offsets, ElementsAre(0, 8, 14));  // 6 + 2, 4 + 2
   EXPECT_EQ(batch.input.tokens[0], cls);
   EXPECT_EQ(batch.input.tokens[7], sep);
-  EXPECT_EQ(batch.label_count(), 2);  // one a sequence: round(0.9), round(0.6)
+  EXPECT_EQ(label_count(batch), 2);  // one a sequence: round(0.9), round(0.6)
   const std::vector<int32_t> ids{cls, a, b, c, d, a, b, sep, cls, c, d, a, b, sep};
   for (size_t i = 0; i < ids.size(); ++i) {
     EXPECT_TRUE(batch.labels[i] == kIgnoreLabel ? batch.input.tokens[i] == ids[i]
@@ -464,7 +465,7 @@ TEST_F(StreamTest, ClassifiesWithTheLabelsOfTraining) {
   EXPECT_THAT(batch.sequence_labels, ElementsAre(1, 0, 1));
   EXPECT_THAT(batch.input.tokens, ElementsAre(cls, a, sep, cls, b, c, sep, cls, d, sep));
   EXPECT_THAT(batch.labels, IsEmpty());
-  EXPECT_EQ(batch.label_count(), 3);
+  EXPECT_EQ(label_count(batch), 3);
 
   StreamOptions valid = text("2 a\n3 b\n10 c\n", Objective::classification);
   valid.labels = training.labels();

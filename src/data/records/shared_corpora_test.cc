@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/file_testing.h"
+#include "data/batches/batch_testing.h"
 #include "data/batches/stream.h"
 #include "text/trees/tree.h"
 
@@ -35,7 +36,7 @@ class SharedCorpora : public FolderTest {
         EXPECT_EQ(rows->token_types.size(), rows->tokens.size());
         EXPECT_EQ(rows->offsets.back(), rows->rows());
       }
-      EXPECT_GT(batch.label_count(), 0);
+      EXPECT_GT(label_count(batch), 0);
       EXPECT_EQ(std::ssize(batch.examples), batch.sequences());
       sequences += batch.sequences();
     }
@@ -86,7 +87,7 @@ TEST_F(SharedCorpora, UniversalDependenciesHaveSeventeenTags) {
   BatchStream valid = stream({"ud-ewt/en_ewt-ud-dev.conllu"}, Objective::tagging);
   EXPECT_EQ(valid.labels().size(), 17u);
   int64_t words = 0;
-  for (Cursor cursor; cursor.epoch == 0;) words += valid.next(cursor).label_count();
+  for (Cursor cursor; cursor.epoch == 0;) words += label_count(valid.next(cursor));
   // Lines of the file that are words of a sentence.
   LineReader reader(kData + "ud-ewt/en_ewt-ud-dev.conllu");
   int64_t expected = 0;

@@ -137,13 +137,6 @@ TensorTable read_table(std::span<const std::byte> bytes, const std::string& wher
 
 const char* name(DType dtype) { return entry(dtype).name; }
 
-std::optional<DType> dtype_from_name(std::string_view name) {
-  for (const DTypeEntry& candidate : kDTypes) {
-    if (name == candidate.name) return candidate.dtype;
-  }
-  return std::nullopt;
-}
-
 size_t element_bytes(DType dtype) { return entry(dtype).bytes; }
 
 std::optional<int64_t> checked_element_count(std::span<const int64_t> shape) {

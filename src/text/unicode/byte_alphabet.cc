@@ -49,10 +49,4 @@ std::optional<std::string> bytes_of_alphabet(std::string_view text) {
   return bytes;
 }
 
-std::string to_byte_alphabet(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += byte_alphabet()[static_cast<unsigned char>(byte)];
-  return text;
-}
-
 }  // namespace heed

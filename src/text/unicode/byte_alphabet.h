@@ -18,6 +18,5 @@ int byte_of_character(char32_t c);
 
 // The bytes that a text of the alphabet stands for; nothing if it has another character.
 std::optional<std::string> bytes_of_alphabet(std::string_view text);
-std::string to_byte_alphabet(std::string_view bytes);
 
 }  // namespace heed
