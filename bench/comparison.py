@@ -1,5 +1,5 @@
-"""What scripts/bench makes of its measurements: one list of rows, each a figure of Heed next to that of another
-program or next to a limit of the machine, with the aim and with what was stored for a machine like this.
+"""Measurements of scripts/bench as one list of rows: a figure of Heed compared with another program or with a limit of
+the machine, with the aim and the stored ratio of such a machine.
 
 A measurement is {"machine": {…}, "train": {CONFIG: {PROGRAM: {FIGURE: value}}}, "encode": …}; the groups are what
 bench/train_peers, encode_peers, generate_peers, translate_limits and long_sequences print with --json.
@@ -7,12 +7,12 @@ bench/train_peers, encode_peers, generate_peers, translate_limits and long_seque
 import json
 import os
 
-# A ratio below this share of the stored one counts as a regression: less is the noise of a shared machine.
+# A ratio below this share of the stored one is a regression; smaller changes are noise of a shared machine.
 TOLERANCE = 0.85
 
 PEERS = {"tuned": "PyTorch tuned", "onnxruntime": "ONNX Runtime", "llama.cpp": "llama.cpp"}
 
-# The ratios that are aimed at, by group, configuration and what is compared. None: shown, not judged.
+# Aims by group, configuration and figure. None: shown only.
 TRAIN_SPEED = {"tiny": 2, "small": 1.4, "base": 1.2, "nano": 1.6, "gpt2": 1.2}
 TRAIN_SHARE = {"tiny": 0.65, "small": 0.80, "base": 0.85}
 TRAIN_MEMORY = 2  # at most half of PyTorch's
@@ -21,8 +21,8 @@ ENCODE_SHARE = {"f32": 0.9}
 GENERATE_SPEED = 1
 GENERATE_SHARE = {"f32": 0.95, "f16": 0.92, "int8": 0.85, "int4": 0.75}
 PROMPT_SHARE = {"f32": 0.85, "int8": 1.5 * 0.85}
-# Beyond base f32, no share of a limit was set as an aim, but a multiple of CTranslate2's speed: 2 (one sentence) and 1.3 in
-# base int8, 1.5 in tiny. These are the shares that it reached on two cores of Zen 3, times that.
+# Beyond base f32 the aims are multiples of CTranslate2's speed: 2 (one sentence) and 1.3 in base int8, 1.5 in tiny.
+# These are the shares that it reached on two cores of Zen 3, times that factor.
 TRANSLATE_SHARE = {"base-f32-1": 0.85, "base-f32-1-beam": 0.85, "base-f32-32": 0.75, "base-f32-32-beam": 0.75,
                    "base-int8-1": 0.62, "base-int8-1-beam": 0.56, "base-int8-32": 1.26, "base-int8-32-beam": 1.40,
                    "tiny-f32-1": 0.18, "tiny-f32-1-beam": 0.23, "tiny-f32-32": 0.62, "tiny-f32-32-beam": 0.65,
@@ -44,15 +44,15 @@ def memory_row(group, config, heed, peer, peer_name, aim=None, figure="memory"):
     return made
 
 
-# A figure of Heed, the limit of the machine beside it, and the share that was measured of the two in turns.
+# Keys: a figure of Heed, the limit of the machine, and the share measured in alternating turns.
 GEMM = ("gflops", "gemm_limit_gflops", "fraction_of_limit")
 PROMPT_GEMM = ("prompt_gflops", "gemm_limit_gflops", "prompt_fraction_of_limit")
 READING = ("gbs", "bandwidth_limit_gbs", "fraction_of_bandwidth")
 
 
 def share_row(group, config, figure, heed, keys, aim=None):
-    """Next to a limit of the machine: the best of either is shown, and the ratio is the typical one. (Files from before
-    there was one have only the bests.)"""
+    """Compared with a limit of the machine: the best of either is shown, and the ratio is the median share. (Older
+    files have only the best figures.)"""
     key, limit, share = keys
     is_gemm = limit == "gemm_limit_gflops"
     made = row(group, config, figure, "GFLOP/s" if is_gemm else "GB/s", heed[key], heed[limit],
@@ -62,7 +62,7 @@ def share_row(group, config, figure, heed, keys, aim=None):
 
 
 def peer_in(programs):
-    """(name, figures) of the other program; None if it was not there."""
+    """(name, figures) of the other program; None if it was not installed."""
     return next(((PEERS[name], figures) for name, figures in programs.items() if name in PEERS), None)
 
 
@@ -105,19 +105,19 @@ def translate_rows(config, programs):
     heed = programs["heed"]
     reads = config.startswith("base") and "-32" not in config
     yield share_row("translate", config, "share", heed, READING if reads else GEMM, TRANSLATE_SHARE.get(config))
-    if "peak_rss_bytes" in heed:  # no program beside it, but nobody can do with less than the weights
+    if "peak_rss_bytes" in heed:  # compared with the size of the weights
         weights = heed["parameters"] * WEIGHT_BYTES[config.split("-")[1]]
         yield memory_row("translate", config, heed, {"peak_rss_bytes": weights}, "the weights alone")
 
 
 def long_rows(config, programs):
-    """Attention alone. With a window, time grows as the length does: twice the time of half the length is 1."""
+    """Attention only. With a window time is linear in the length: twice the time of half the length is a ratio of 1."""
     heed = programs["heed"]
     if "half_length_ms" not in heed:
         yield share_row("long", config, "share", heed, GEMM, LONG_SHARE.get(config.split("-")[0]))
         return
     made = row("long", config, "doubling", "ms", heed["ms"], 2 * heed["half_length_ms"], "twice half the length", DOUBLING)
-    # Measured in turns with matrix products, as shares are. (Files from before that have only the bests.)
+    # Measured in turns with GEMMs, as shares are. (Older files have only the best figures.)
     made["ratio"] = heed.get("doubling_fraction", 1 / made["ratio"])
     yield made
 
@@ -132,7 +132,7 @@ def rows_of(measurement):
 
 
 def problem_of(measurement):
-    """Why this JSON value is no measurement; None if it is one."""
+    """Why this JSON value is not a measurement; None if it is."""
     if not isinstance(measurement, dict):
         return "not an object"
     for key in ("machine", "date", "quick"):
@@ -155,7 +155,7 @@ def read_stored(path):
 
 
 def find_stored(stored, machine):
-    """What was stored for a machine like this one: ratios of other CPUs say nothing here."""
+    """The stored ratios of such a machine; those of other CPUs are not comparable."""
     return next((entry for entry in stored if entry["machine"] == machine), None)
 
 
@@ -168,8 +168,7 @@ def with_stored(stored, measurement, rows):
 
 
 def judge(rows, entry):
-    """Adds to each row the stored ratio and a verdict: "" (fine, or nothing to judge by), "below aim",
-    "regressed"."""
+    """Adds to each row the stored ratio and a verdict: "" (fine, or no aim), "below aim", "regressed"."""
     ratios = entry["ratios"] if entry else {}
     for r in rows:
         r["stored"] = ratios.get(r["name"])
@@ -185,8 +184,8 @@ def regressed(rows):
 
 
 def not_measured(measurement, rows, entry):
-    """Of the groups that were measured, the names of stored rows that are not among these: configurations that --quick
-    leaves out, and all that is next to a program that is missing."""
+    """Names of stored rows of the measured groups that were not measured: configurations that --quick omits, and
+    programs that are not installed."""
     names = {r["name"] for r in rows}
     stored = entry["ratios"] if entry else {}
     return [name for name in stored if name not in names and name.split()[0] in measurement]
@@ -222,7 +221,7 @@ def machine_text(machine):
 
 
 def summary_text(measurement, rows, entry):
-    """The table, for which machine it holds, and what to look at."""
+    """The table, its machine, and the findings."""
     judged = [r for r in rows if r["aim"] is not None]
     reached = sum(r["ratio"] >= r["aim"] for r in judged)
     lines = [machine_text(measurement["machine"]) + (", quick" if measurement["quick"] else ""), "",

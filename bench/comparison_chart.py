@@ -1,4 +1,4 @@
-"""The rows of bench/comparison.py as pictures (SVG) and as Markdown tables, for docs/results/performance.md."""
+"""The rows of bench/comparison.py as SVG charts and Markdown tables, for docs/results/performance.md."""
 import math
 
 import comparison
@@ -23,7 +23,7 @@ def rectangle(x, y, width, height, color):
 
 
 class LogAxis:
-    """Ratios: twice as fast and half as fast are equally far from 1."""
+    """Logarithmic scale of ratios."""
 
     def __init__(self, values):
         self.low, self.high = min([0.8, *values]), max([2, *values])
@@ -35,7 +35,7 @@ class LogAxis:
 
 
 class ShareAxis:
-    """Shares of a limit, from nothing to all of it and beyond."""
+    """Linear scale of shares of a limit."""
 
     def __init__(self, values):
         self.high = max(1.0, math.ceil(10 * max(values)) / 10)
@@ -48,12 +48,12 @@ class ShareAxis:
 
 
 def heading(r):
-    """Of the group that begins with this row."""
+    """Heading of the group that begins with this row."""
     return TITLES[r["group"]] + (f", {r['peer_name']}" if r["figure"] == "speed" else "")
 
 
 def bars(title, rows, axis):
-    """A bar for each row, a short line at its aim. Rows are in groups, each with its colour and heading."""
+    """A bar for each row, with a tick at its aim. Each group has a colour and a heading."""
     body, y, group = "", TOP, None
     for r in rows:
         if r["group"] != group:
@@ -79,7 +79,7 @@ def bars(title, rows, axis):
 
 
 def label_of(r):
-    """Without the group, which stands above: "f32, prompt", "int8 × 8", "base f32 × 32, beam"."""
+    """Without the group, which is the heading: "f32, prompt", "int8 × 8", "base f32 × 32, beam"."""
     parts = r["config"].split("-")
     words = " ".join(("" if r["group"] == "long" else "× ") + part if part.isdigit() else ", beam" if part == "beam" else part for part in parts)
     return words.replace(" ,", ",") + (", prompt" if r["figure"].startswith("prompt") else "")

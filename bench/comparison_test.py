@@ -1,4 +1,4 @@
-"""What scripts/bench makes of measurements, on fixed ones. Runs nothing that is measured."""
+"""Tests of comparison.py and comparison_chart.py on fixed measurements."""
 import copy
 import json
 import os
@@ -186,7 +186,7 @@ class Script(unittest.TestCase):
         measurement = {key: value for key, value in MEASUREMENT.items() if key != "encode"}
         rows = comparison.judge(comparison.rows_of(measurement), entry)
         text = comparison.summary_text(measurement, rows, entry)
-        self.assertIn("not measured, but stored (1):\n  train small, speed: 1.50", text)  # encode was not asked for
+        self.assertIn("not measured, but stored (1):\n  train small, speed: 1.50", text)  # encode was not requested
 
     def test_nothing_quick_is_stored(self):
         with tempfile.TemporaryDirectory() as folder:

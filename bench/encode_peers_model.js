@@ -1,9 +1,9 @@
 // node encode_peers_model.js f32|int8 FILE: BERT-base with random weights as an ONNX file, for bench/encode_peers.
 //
-// ONNX is protobuf, written here field by field (the numbers are those of onnx.proto), so that nothing has to be
-// installed or downloaded. The graph is what ONNX Runtime's own optimizer for Transformers leaves of an exported
-// BERT: its fused attention, skip + norm and bias + GELU (domain com.microsoft), which is how it runs fastest. In
-// int8 it is what its dynamic quantization makes: u8 rows, s8 weights of 7 bits with a scale for each column.
+// ONNX is protobuf, written here field by field (field numbers of onnx.proto), so that nothing has to be installed. The
+// graph is that of ONNX Runtime's Transformer optimizer: fused attention, skip + norm and bias + GELU (domain
+// com.microsoft), its fastest form. int8 is its dynamic quantization: u8 rows, s8 weights of 7 bits with a scale for
+// each column.
 'use strict';
 const fs = require('fs');
 
@@ -11,7 +11,7 @@ const LAYERS = 12, WIDTH = 768, FFN = 3072, HEADS = 12, VOCABULARY = 30522, LENG
 const EPSILON = 1e-12;  // of BERT's layer norms
 const FLOAT = 1, INT8 = 3, INT64 = 7;  // TensorProto.DataType
 
-// A message is a list of buffers, joined only in the file: weights are not copied.
+// A message is a list of buffers that are joined only in the file, so weights are not copied.
 const sizeOf = (message) => message.reduce((sum, part) => sum + part.length, 0);
 
 function varint(value) {
@@ -32,7 +32,7 @@ const message = (field, ...parts) => {
 };
 const string = (field, text) => message(field, Buffer.from(text));
 
-// Numbers of some random pool: what they are does not change the speed.
+// Random numbers from a pool; the values do not affect the speed.
 function randomPool(Type, count, draw) {
   const pool = new Type(count);
   let state = 1;
@@ -99,7 +99,7 @@ function product(g, x, name, input, output, type) {
   return g.node('DynamicQuantizeMatMul', [x, weight, g.filled(name + '.scale', 0.0005, output)], name, microsoft());
 }
 
-// q, k and v in one product, and attention up to the heads' outputs side by side.
+// q, k and v in one matmul, and attention up to the concatenated heads.
 function attention(g, x, name, type) {
   const bias = g.filled(name + '.bias', 0.01, 3 * WIDTH);
   if (type === 'f32') {

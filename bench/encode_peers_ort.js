@@ -17,7 +17,7 @@ async function main() {
     await session.run(feeds);
     return Number(process.hrtime.bigint() - start) / 1e9;
   };
-  await time();  // plans its memory
+  await time();  // warm-up
   let best = Infinity;
   const start = process.hrtime.bigint();
   for (let runs = 0; runs < 3 || Number(process.hrtime.bigint() - start) < 1e9 * seconds; ++runs) {

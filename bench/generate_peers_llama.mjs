@@ -3,7 +3,7 @@
 import {createRequire} from 'node:module';
 import {pathToFileURL} from 'node:url';
 
-// NODE_PATH, which says where the package is, is not for import.
+// import ignores NODE_PATH, which has the package.
 const entry = createRequire(import.meta.url).resolve('node-llama-cpp');
 const {getLlama, LlamaLogLevel} = await import(pathToFileURL(entry));
 
@@ -19,7 +19,7 @@ const context = await model.createContext({contextSize: promptTokens + newTokens
 const sequence = context.getSequence();
 const now = () => Number(process.hrtime.bigint()) / 1e9;
 
-// One prompt and what follows: seconds until the first token, and from it to the last one.
+// One request: seconds until the first token (prefill), and from it to the last (decode).
 async function answer() {
   await sequence.clearHistory();
   const prompt = Array.from({length: promptTokens}, () => Math.floor(Math.random() * (VOCABULARY - 1)));
@@ -45,4 +45,4 @@ console.log(JSON.stringify({
   tokens_per_second: (newTokens - 1) / best.rest,
   peak_rss_bytes: 1024 * process.resourceUsage().maxRSS,
 }));
-process.exit(0);  // without waiting for the package's own timers
+process.exit(0);  // the package's timers would keep the process alive

@@ -1,8 +1,8 @@
 // node generate_peers_model.js f32|f16|int8|int4 FILE: GPT-2 (124 M) with random weights as a GGUF file, for
 // bench/generate_peers.
 //
-// The types are llama.cpp's F32, F16, Q8_0 and Q4_0, for every matrix (token embeddings, which are the output layer
-// too, among them); biases, norms and positions stay f32, as its own converter leaves them.
+// The types are llama.cpp's F32, F16, Q8_0 and Q4_0 for every matrix, with the token embeddings, which are the output
+// layer too; biases, norms and positions stay f32, as in its converter.
 'use strict';
 const fs = require('fs');
 
@@ -11,8 +11,7 @@ const ALIGNMENT = 32;                                    // of tensors, GGUF's d
 const UINT32 = 4, FLOAT32 = 6, STRING = 8, ARRAY = 9;    // types of metadata
 const HALF_0_0003 = 0x0cea;                              // the scale of blocks, 0.0003 in f16
 
-// Small numbers with any bits: what they are does not change the speed. f16's exponent is kept to those of 0.008
-// to 0.06.
+// Small random numbers; the values do not affect the speed. Exponents of f16 are limited to 0.008 … 0.06.
 const randomBytes = (count) => {
   const bytes = Buffer.alloc(count);
   let state = 1;
@@ -39,7 +38,7 @@ function blocks(count, bytes) {
   for (let i = 0; i < all.length; i += 2 + bytes) all.writeUInt16LE(HALF_0_0003, i);
   return all;
 }
-// ggml's number of the type, the number of a file whose matrices have it, bytes of 32 numbers, and how to make some.
+// ggml's type number, the file type, bytes of 32 numbers, and a generator.
 const TYPES = {
   f32: {ggml: 0, file: 0, bytes: 128, make: floats},
   f16: {ggml: 1, file: 1, bytes: 64, make: halves},
@@ -65,7 +64,7 @@ function float32(value) {
 }
 const strings = (texts) => Buffer.concat([uint32(STRING), uint64(texts.length), ...texts.map(string)]);
 
-// [name, type, value] of each; the words are only there because a model has some.
+// [name, type, value] of each; the vocabulary is a placeholder.
 function metadata(type) {
   const words = Array.from({length: VOCABULARY}, (_, i) => 'w' + i);
   return [
@@ -119,7 +118,7 @@ const padding = (size) => Buffer.alloc(-size & (ALIGNMENT - 1));
 
 function write(type, file) {
   const list = tensors(type);
-  const pools = {};  // the numbers of the largest tensor of a type; the others have its beginning
+  const pools = {};  // of the largest tensor of a type; the others use a prefix of it
   for (const name of new Set(list.map((tensor) => tensor.type))) {
     pools[name] = TYPES[name].make(Math.max(...list.filter((t) => t.type === name).map(countOf)));
   }

@@ -1,4 +1,4 @@
-"""What the comparisons with other programs (bench/*_peers) have in common."""
+"""Shared code of the comparisons with other programs (bench/*_peers)."""
 import argparse
 import json
 import os
@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-BUILD = os.path.normpath(os.path.join(HERE, "../build/peers"))  # npm's packages, and models for them
+BUILD = os.path.normpath(os.path.join(HERE, "../build/peers"))  # npm packages and models
 
 
 def fail(error, hint):
-    """Ends as the command heed does after a user's mistake."""
+    """Exits as the command heed does on invalid arguments."""
     print(f"error: {error}\nhint: {hint}", file=sys.stderr)
     sys.exit(2)
 
@@ -30,8 +30,8 @@ def run_node(script, *arguments):
 
 
 def has_npm_package(name, version, *parts):
-    """Whether the package is below build/peers; installs it there if not, with the `parts` of it that npm calls
-    optional and no others. Nothing of it runs while it is installed."""
+    """Whether the package is in build/peers; installs it there if not, with only the optional dependencies `parts`.
+    Install scripts are disabled."""
     if os.path.isdir(os.path.join(BUILD, "node_modules", name)):
         return True
     os.makedirs(BUILD, exist_ok=True)
@@ -48,7 +48,7 @@ def has_npm_package(name, version, *parts):
 
 
 def model_file(script, type_name, suffix):
-    """The model of random weights that a script of bench/ writes; once, until the script changes."""
+    """The model with random weights that a script of bench/ writes; cached until the script changes."""
     path = os.path.join(BUILD, f"{os.path.splitext(script)[0]}-{type_name}.{suffix}")
     writer = os.path.join(HERE, script)
     if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(writer):
@@ -58,8 +58,8 @@ def model_file(script, type_name, suffix):
 
 
 def best(results):
-    """Of several runs of one program: the best of each figure, but the most memory. Shares of a limit were measured
-    in turns with it, so the typical one counts: the best would be that of a moment when the limit was slow."""
+    """Of several runs of one program: the best of each figure, the maximum of memory, and the median of shares of a
+    limit (the best share would be that of a moment when the limit was slow)."""
     lowest = ("batch_ms", "cpu_ms", "half_length_ms", "ms", "prompt_ms", "step_ms")
     merged = {}
     for key, value in results[0].items():
@@ -74,8 +74,7 @@ def best(results):
 
 
 class Comparison:
-    """Runs programs in turns: one after the other, again and again, they meet the same moods of a machine that
-    has other work too."""
+    """Runs programs alternately, so that a busy machine affects all of them alike."""
 
     def __init__(self, options, figures):
         self.options, self.figures = options, figures
@@ -100,7 +99,7 @@ class Comparison:
         return {program: best(runs) for program, runs in results.items() if runs}
 
     def print_rows(self, name, row):
-        """Each figure, and behind another program's the ratio in Heed's favour."""
+        """Each figure, and for other programs the ratio in Heed's favour."""
         for program, result in row.items():
             text = f"{name:17} {program:12}"
             for key, unit, scale, decimals in self.figures:
@@ -124,7 +123,7 @@ class Comparison:
 
 
 def parse_flags(document, configs, add_more=None, seconds=3):
-    """The flags that all comparisons have, and those that add_more(parser) adds."""
+    """The common flags, and those that add_more(parser) adds."""
     parser = argparse.ArgumentParser(description=document,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("configs", nargs="*", metavar="CONFIG", help=", ".join(configs))

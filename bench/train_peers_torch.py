@@ -1,8 +1,8 @@
-"""One training configuration in PyTorch, as fast as its eager mode goes; for bench/train_peers.
+"""One training configuration in PyTorch's eager mode, tuned; for bench/train_peers.
 
-Written to be a fair opponent: one product for q, k and v, masks added inside batched products,
-contiguous heads, Adam over all tensors at once, gradients set to None. The layouts are those of
-Heed's presets: the paper's (post-norm, ReLU, one embedding for all) and GPT-2's (pre-norm, GELU).
+A fair comparison: one matmul for q, k and v, masks added inside batched matmuls, contiguous heads, Adam over all
+tensors at once, gradients set to None. The layouts are those of Heed's presets: the paper's (post-norm, ReLU, one
+embedding for all) and GPT-2's (pre-norm, GELU).
 """
 import argparse
 import json

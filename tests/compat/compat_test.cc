@@ -1,4 +1,4 @@
-// Models that earlier releases wrote load, and say what they said then.
+// Models written by earlier releases load and give the same results.
 #include "base/file_testing.h"
 #include "base/text_file.h"
 #include "heed/tasks.h"
@@ -10,7 +10,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kReleases = std::string(HEED_TEST_DATA) + "/compat";
-// Of natural log-probabilities and losses: another order of sums, or another CPU, moves them less.
+// Tolerance of log-probabilities and losses; another order of sums or another CPU changes them
+// less.
 constexpr double kRounding = 1e-3;
 
 std::vector<std::string> releases() {

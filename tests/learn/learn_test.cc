@@ -1,5 +1,5 @@
-// That training learns: copy, reverse, sort and add, by each family, on examples never seen; and
-// that the engine, where a family writes its answers, says what was learnt.
+// Training learns to copy, reverse, sort and add, for each family, on held-out examples; and the
+// engine decodes what was learned, for families with a decoder.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -25,7 +25,7 @@ std::string case_name(const testing::TestParamInfo<LearnCase>& info) {
          kTasks[static_cast<size_t>(info.param.task)];
 }
 
-// What the engine is given, and all that it must give back: prompt or start, answer, end.
+// Input of the engine, and the expected ids: prompt or start, answer, end.
 struct Dialogue {
   std::vector<std::vector<int32_t>> inputs, wanted;
 };
@@ -48,7 +48,7 @@ Dialogue unseen_dialogue(Family family, ToyTask task, int count) {
   return d;
 }
 
-// The share of whole answers that are right.
+// The share of exactly correct answers.
 double decoded_accuracy(Network network, Family family, ToyTask task, int beam) {
   constexpr int kQuestions = 100;
   const Dialogue d = unseen_dialogue(family, task, kQuestions);
@@ -71,11 +71,11 @@ TEST_P(LearnTest, AnswersWhatItHasNotSeen) {
   config.eos_id = kEnd;
   Network network(config, 1);
   network.add_gradients();
-  ThreadPool pool(1);  // too small for more
+  ThreadPool pool(1);  // too small for more threads
   StepRunner runner({.network = network, .pool = pool});
   Parameters& p = network.parameters();
-  // These are learnt last: a digit depends on a carry, or on all the others. Enough for any start:
-  // of eight, each has 0.93 and more of the answers below.
+  // Sorting and adding take longest: a digit depends on a carry, or on all the others. Enough for
+  // any seed: of eight, each has 0.93 and more of the answers below.
   const int steps = task == ToyTask::add || task == ToyTask::sort ? 900 : 700;
   constexpr int kExamples = 32;
   const Schedule schedule({.kind = ScheduleKind::cosine, .warmup_steps = 50, .steps = steps}, 5e-3,
@@ -92,7 +92,7 @@ TEST_P(LearnTest, AnswersWhatItHasNotSeen) {
   Evaluation judged = runner.evaluate(toy_batch(family, task, kToyValidation, 200));
   EXPECT_GT(judged.accuracy().value(), 0.95);
   EXPECT_LT(judged.loss.loss(), 0.2);
-  if (family == Family::encoder_only) return;  // its answer is all there at once
+  if (family == Family::encoder_only) return;  // not decoded step by step
   EXPECT_GE(decoded_accuracy(std::move(network), family, task, 2), 0.9);
 }
 

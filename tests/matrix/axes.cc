@@ -20,7 +20,7 @@ bool may_have_dense(const ModelConfig& c) {
   return c.head == Head::classifier || c.head == Head::regression || c.head == Head::masked_lm;
 }
 
-// Small enough that all of the set runs in seconds, and no two sizes the same by chance.
+// Small, so that the whole set runs in seconds; all sizes differ, so that swapped dimensions fail.
 ModelConfig smallest() {
   ModelConfig c;
   c.vocabulary = 12, c.width = 16, c.ffn = 24;
@@ -87,7 +87,7 @@ Axis position_axis() {
       c.rope_layout = layout, c.rope_fraction = fraction, c.rope_scaling = scaling;
       c.rope_base = 100;
       if (scaling != RopeScaling::none) c.rope_factor = 3;
-      // Of the waves, some are kept, some stretched, and some lie between.
+      // Some frequencies are kept, some scaled, and some interpolated.
       if (scaling == RopeScaling::llama3) c.rope_original_positions = 32;
     };
   };
@@ -255,7 +255,7 @@ void for_each_pair(const Body& body) {
 }
 
 // Greedy: each config starts from a pair that is still open and takes, axis by axis, the value
-// that closes most open pairs with those already chosen.
+// that covers most open pairs with those already chosen.
 class Cover {
  public:
   Cover() {
@@ -287,7 +287,7 @@ class Cover {
     size_t best = kOpen;
     int best_gain = -1;
     const size_t count = axes()[axis].values.size();
-    const size_t first = random_.below(count);  // of equals, not always the same
+    const size_t first = random_.below(count);  // breaks ties at random
     for (size_t i = 0; i < count; ++i) {
       const size_t value = (first + i) % count;
       if (!fits(task, {axis, value})) continue;

@@ -1,9 +1,9 @@
 // The axes along which models differ, and a small set of models that covers all pairs of them.
 //
-// Most faults come from one choice or from two that meet (RoPE with a second number of heads, tied
-// embeddings with a frozen one), so every pair of values is in some config of the set. An axis's
-// values conflict with nothing but the task, which is the first axis: what only goes together
-// (parallel residuals and pre-norm) is one value.
+// Most bugs need one choice or a combination of two (RoPE with kv_heads, tied embeddings with a
+// frozen one), so every pair of values is in some config of the set. Values of an axis may exclude
+// only tasks, the first axis: choices that require each other (parallel residuals and pre-norm) are
+// one value.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace heed::matrix {
 struct AxisValue {
   std::string name;
   std::function<void(ModelConfig&)> apply;
-  // Whether it changes anything in a model of this task.
+  // Whether the axis has an effect in a model of this task.
   std::function<bool(const ModelConfig&)> acts = [](const ModelConfig&) { return true; };
 };
 
@@ -42,10 +42,10 @@ struct MatrixCase {
 using Point = std::pair<size_t, size_t>;
 // Whether validate() accepts the value in a model of this task, and it has a meaning there.
 bool fits(size_t task, const Point& point);
-// Whether some task takes both.
+// Whether some task allows both.
 bool possible(const Point& a, const Point& b);
 
-// The covering set, always the same one.
+// The covering set; deterministic.
 const std::vector<MatrixCase>& covering_set();
 
 }  // namespace heed::matrix

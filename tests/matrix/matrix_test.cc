@@ -1,6 +1,6 @@
-// Every pair of switches in some model, and every such model: gradients as finite differences of a
-// second implementation in double precision say; the same bits with a tape and without, for a
-// batch and for its sequences one by one, after saving and loading; and it learns to copy.
+// Every pair of switches is in some model of the covering set. Each model: gradients equal finite
+// differences of a second implementation in double precision; the bits are the same with and
+// without a tape, in a batch and alone, after saving and loading; and it learns to copy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,12 +49,12 @@ TEST(CoveringSet, CoversEveryPossiblePairOfValues) {
       }
     }
   }
-  // What cannot be together must stay the exception.
+  // Pairs that exclude each other must be few.
   EXPECT_LT(impossible, pairs / 10) << "of " << pairs;
   RecordProperty("pairs", pairs), RecordProperty("impossible", impossible);
 }
 
-// Every value of every axis of the table is taken by somebody.
+// Every value of every axis is in some config.
 TEST(CoveringSet, LeavesNoValueOut) {
   for (size_t a = 0; a < axes().size(); ++a) {
     for (size_t v = 0; v < axes()[a].values.size(); ++v) {
@@ -77,7 +77,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// A model whose biases and norms are not at rest either, so that nothing is hidden by a zero.
+// Biases and norms are random too: initialized to 0 and 1 they would hide errors.
 Network restless(const ModelConfig& config) {
   Network model(config, kSeed);
   Random random({.seed = kSeed, .step = 1});
@@ -136,7 +136,7 @@ void Matrix::outputs_and_loss_match_the_double_reference() {
   EXPECT_NEAR(loss_of(model, sample), loss, 1e-5 * loss);
 }
 
-// Along random directions in which every element of a weight takes part.
+// Along random directions that change every element of a weight.
 void Matrix::gradients_match_finite_differences() {
   Network model = restless(config());
   model.add_gradients();
@@ -147,8 +147,8 @@ void Matrix::gradients_match_finite_differences() {
   loss_of(model, sample, &tape);
   model.parameters().finish_gradients();
 
-  // Some gradients are zero by the mathematics (of a key's bias: it shifts all scores of a query
-  // alike) and rounding here; they are measured by the largest of all.
+  // Some gradients are exactly zero in theory (the bias of k shifts all scores of a query alike)
+  // and rounding noise here; errors are relative to the largest gradient.
   const auto norm_of = [](std::span<const float> v) {
     double square = 0;
     for (const float x : v) square += double{x} * x;
@@ -224,7 +224,7 @@ void Matrix::saved_and_loaded_it_is_the_same() {
   const Network again = Network::load(folder.string());
   std::filesystem::remove_all(folder);
   EXPECT_EQ(again.hugging_face().model_type, model.hugging_face().model_type);
-  // A Hugging Face config says the same in its own words; Heed's own says it to the letter.
+  // A Hugging Face config may spell the same model differently; Heed's own must be identical.
   if (model.hugging_face().model_type == "heed") {
     EXPECT_EQ(again.config(), config());
   }
@@ -238,7 +238,8 @@ void Matrix::saved_and_loaded_it_is_the_same() {
   EXPECT_TRUE(same_bits(outputs(again, sample), outputs(model, sample)));
 }
 
-// One case, because starting a process for each would take longer than all of them.
+// One test for all configs: ctest starts a process for each test, which would take longer than the
+// checks.
 TEST_P(Matrix, HoldsItsPromises) {
   SCOPED_TRACE(where());
   const auto check = [&](const char* what, void (Matrix::*promise)()) {
@@ -256,7 +257,7 @@ TEST_P(Matrix, HoldsItsPromises) {
 
 constexpr uint32_t kSteps = kSanitized ? 12 : 700;
 
-// Up in a few steps and then down to nothing.
+// Short warm-up, then linear decay to 0.
 float learning_rate(uint32_t step) {
   constexpr float kHighest = 0.007f, kWarmup = 20;
   const auto at = static_cast<float>(step), end = static_cast<float>(kSteps + 1);
@@ -272,7 +273,7 @@ class Pupil {
     moments_[1] = moments_[0];
   }
 
-  // The mean loss of a lesson, before what is learnt from it.
+  // The mean loss of a batch, before the update.
   double learn(uint32_t step) {
     const Sample sample = lesson(model_.config(), kSeed, step);
     model_.parameters().begin_step();
@@ -291,8 +292,7 @@ class Pupil {
     return sum.sum / static_cast<double>(sum.count);
   }
 
-  // The share of right answers in lessons that were not among those learnt from; for numbers, of
-  // those nearer to the right value than half the way to the next.
+  // Accuracy on held-out batches; for regression, the share of predictions that round to the label.
   double examine() {
     int right = 0, all = 0;
     constexpr uint32_t kFirst = 1000000;

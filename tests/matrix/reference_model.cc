@@ -72,7 +72,7 @@ ref::Matrix ReferenceModel::embed(const Side& side, const PackedBatch& packed) c
   return c_.embedding_norm ? norm(x, side.embedding + ".norm") : x;
 }
 
-// RoPE with the stretchings that ref::rope does not know.
+// RoPE with the scalings that ref::rope does not have.
 ref::Matrix ReferenceModel::turned(const Matrix& x, const PackedBatch& packed, int heads,
                                    int head_dim) const {
   const int pairs = static_cast<int>(static_cast<double>(head_dim) * c_.rope_fraction) / 2;
@@ -81,7 +81,7 @@ ref::Matrix ReferenceModel::turned(const Matrix& x, const PackedBatch& packed, i
     double frequency = std::pow(double{c_.rope_base}, -static_cast<double>(i) / pairs);
     if (c_.rope_scaling == RopeScaling::linear) frequency /= c_.rope_factor;
     if (c_.rope_scaling == RopeScaling::llama3) {
-      // How many turns fit into the length of training decides.
+      // Depends on how many wavelengths fit into the original context length.
       const double turns =
           static_cast<double>(c_.rope_original_positions) * frequency / (2 * std::numbers::pi);
       const double low = c_.rope_low_frequency_factor, high = c_.rope_high_frequency_factor;

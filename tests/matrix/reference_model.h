@@ -1,5 +1,5 @@
-// The Transformer a second time, in double precision and without a tape: what the matrix test holds
-// the model against, in its outputs and, by finite differences, in its gradients.
+// A second implementation of the Transformer, in double precision and without a tape: the reference
+// of the matrix test for outputs and, by finite differences, for gradients.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ class ReferenceModel {
  public:
   using Matrix = reference::Matrix;
 
-  // Takes the weights of a model that is not changed afterwards.
+  // Copies the weights; later changes of the model are not seen.
   ReferenceModel(const ModelConfig& config, const Parameters& parameters);
 
-  // Logits, a classifier's answer, or sentence embeddings.
+  // Logits, classifier scores or sentence embeddings.
   Matrix output(const Sample& sample) const;
   // The sum that Sample::loss() gives.
   double loss(const Sample& sample) const;
@@ -31,7 +31,7 @@ class ReferenceModel {
     int layers, heads;
     bool causal;
   };
-  // What one stack works on.
+  // Input of one stack.
   struct Text {
     const PackedBatch& packed;
     const GlobalTokens* global = nullptr;

@@ -24,7 +24,7 @@ void add_global_tokens(const ModelConfig& c, Sample& sample) {
   sample.global.emplace(sample.source.batch(), rows);
 }
 
-// Rows of answers that a sample's labels or values are for.
+// Output rows that the labels or values belong to.
 size_t answers(const ModelConfig& c, const Sample& sample) {
   if (c.family == Family::encoder_decoder) return sample.target.tokens.size();
   const bool by_row = has_logits(c) || c.head == Head::token_classifier;
@@ -35,7 +35,7 @@ int32_t id_below(Random& random, int64_t count) {
   return static_cast<int32_t>(random.below(static_cast<uint64_t>(count)));
 }
 
-// A vector for each class: +1 and -1, as many of one as of the other, so that norms can make it.
+// A vector for each class: as many +1 as -1, so that the output of a norm can equal it.
 float class_value(int32_t the_class, int64_t width, int64_t column) {
   const int64_t period = the_class == 0 ? 2 : the_class == 1 ? 4 : width;
   return column % period < period / 2 ? 1.0f : -1.0f;
@@ -43,7 +43,7 @@ float class_value(int32_t the_class, int64_t width, int64_t column) {
 
 Var hidden(Ctx& ctx, const Network& model, const Sample& sample) {
   const Transformer& t = model.transformer();
-  // Batches are borrowed until after backward: their spans are the sample's.
+  // Batches are borrowed until after the backward, so their spans point into the sample.
   const Batch source = sample.source.batch();
   if (model.config().family == Family::decoder_only) return t.decode(ctx, source);
   const Var memory = t.encode(ctx, {source, sample.global_tokens()});
@@ -65,7 +65,7 @@ Sample random_sample(const ModelConfig& c, const std::vector<int>& lengths, uint
       type.push_back(c.token_types > 0 ? id_below(random, c.token_types) : 0);
     }
     auto& target = targets.emplace_back();
-    // Another length than the source's, and 1 too.
+    // Lengths other than the source's, and 1.
     for (int i = 0; i < length % 4 + 1; ++i)
       target.push_back(id_below(random, c.output_vocabulary()));
   }
@@ -107,8 +107,8 @@ Sample lesson(const ModelConfig& c, uint64_t seed, uint32_t step) {
   constexpr int kSequences = 32;
   constexpr int32_t kSeparator = 1, kFirstSymbol = 2, kClasses = 3;
   Random random({.seed = seed, .step = step});
-  // Without positions a text has no order that could be copied, and ALiBi alone tells near from
-  // far, not third from fourth: there the text is one symbol, repeated.
+  // Without positions the order cannot be copied, and ALiBi distinguishes near from far but not
+  // third from fourth: there the text is one repeated symbol.
   const bool has_order = c.position != Position::none && c.position != Position::alibi;
   const auto symbols = static_cast<int32_t>(c.vocabulary) - kFirstSymbol;
   const bool by_text = !has_logits(c) && c.head != Head::token_classifier;

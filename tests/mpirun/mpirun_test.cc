@@ -1,5 +1,5 @@
-// `mpirun -n 2 heed train …`: what two processes do is what one does, and runs repeat bit for bit.
-// Everything stays on this machine.
+// `mpirun -n 2 heed train …`: two processes learn what one does, and runs repeat bit for bit. All
+// on this machine.
 #include <sys/wait.h>
 
 #include <cmath>
@@ -15,14 +15,14 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// As root, on fewer cores than ranks, and never over a network. Sanitizers would report what MPI
-// itself does not free.
+// As root, with more ranks than cores, and without a network. Leak checks are off: MPI does not
+// free all of its memory.
 const std::string kMpirun =
     "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 ASAN_OPTIONS=detect_leaks=0 "
     "mpirun --oversubscribe --bind-to none --mca btl self,vader,tcp --mca btl_tcp_if_include lo "
     "--mca oob_tcp_if_include lo --mca btl_vader_single_copy_mechanism none -n ";
 
-// Whether there is one, and it may start processes here: some containers do not let it.
+// Whether mpirun exists and can start processes; some containers forbid it.
 bool has_mpirun() { return std::system((kMpirun + "2 true > /dev/null 2>&1").c_str()) == 0; }
 
 class MpirunTest : public FolderTest {
@@ -69,7 +69,7 @@ TEST_F(MpirunTest, TwoProcessesLearnWhatOneDoes) {
   ASSERT_EQ(one.status, 0) << one.err;
   const Outcome two = train(2, steps + path("two") + " --json");
   ASSERT_EQ(two.status, 0) << two.err;
-  const auto result = nlohmann::json::parse(two.out);  // one document: one rank speaks
+  const auto result = nlohmann::json::parse(two.out);  // one document: only rank 0 prints
   EXPECT_EQ(result["ranks"], 2);
   EXPECT_EQ(result["steps"], 20);
   for (const char* kind : {"train", "validate"}) {
@@ -81,7 +81,7 @@ TEST_F(MpirunTest, TwoProcessesLearnWhatOneDoes) {
 }
 
 TEST_F(MpirunTest, RunsRepeatAndResumeBitForBit) {
-  // One batch a step, which the two must divide.
+  // One batch a step, which the two ranks must split.
   const std::string whole = "--set train.steps=12 --set train.checkpoint_every=5 --out ";
   const Outcome first = train(2, whole + path("whole"));
   ASSERT_EQ(first.status, 0) << first.err;
