@@ -1,5 +1,5 @@
-# What `cmake --install` leaves for other programs: the command, the public headers, all folders as
-# one archive, libheed.a, and what lets CMake and pkg-config find it:
+# `cmake --install`: the command, the public headers, all folders as one static library, libheed.a, and files for CMake
+# and pkg-config:
 #
 #   find_package(heed REQUIRED)
 #   target_link_libraries(mine PRIVATE heed::heed)
@@ -17,7 +17,7 @@ target_compile_features(heed_package INTERFACE cxx_std_20)
 target_include_directories(heed_package INTERFACE
                            $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-# heed-config.cmake finds these again on the machine that uses the package.
+# heed-config.cmake finds these on the machine that uses the package.
 target_link_libraries(heed_package PRIVATE DNNL::dnnl hwy::hwy OpenMP::OpenMP_CXX ICU::uc ZLIB::ZLIB
                       PkgConfig::pcre2 PkgConfig::sentencepiece PkgConfig::zstd Threads::Threads
                       tomlplusplus::tomlplusplus)
@@ -29,7 +29,7 @@ if(TARGET heed_mpi)
 endif()
 install(TARGETS heed_package EXPORT heed-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-# Heed's own measurements and its server are the command's business.
+# The benchmarks and the server are linked into the command only.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "bench.h" EXCLUDE PATTERN "serve.h" EXCLUDE)
@@ -37,7 +37,7 @@ install(EXPORT heed-targets NAMESPACE heed:: DESTINATION ${package_folder}
         COMPONENT development)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/heed-config.cmake.in heed-config.cmake
                               INSTALL_DESTINATION ${package_folder})
-# The middle digit moves when old models stop loading, and what programs see may change then too.
+# A new MINOR may change the API: it changes when old models stop loading.
 write_basic_package_version_file(heed-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/heed-config.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/heed-config-version.cmake
@@ -51,7 +51,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/heed.pc DESTINATION ${CMAKE_INSTALL_LI
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 
-# The models that come with Heed.
+# The bundled models.
 foreach(model en-de shakespeare)
   if(EXISTS ${PROJECT_SOURCE_DIR}/models/${model}/config.json)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/${model} DESTINATION ${CMAKE_INSTALL_DATADIR}/heed/models
@@ -59,8 +59,7 @@ foreach(model en-de shakespeare)
   endif()
 endforeach()
 
-# The manual page and the shells' completions, which the command's own help makes; so not where it
-# cannot be run, or is built to be tested.
+# The manual page and shell completions, generated from the command's help; not when cross-compiling or in test builds.
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT HEED_SANITIZE AND NOT HEED_FUZZ)
   set(help ${PROJECT_BINARY_DIR}/help)
   set(help_files ${help}/heed.1.gz ${help}/heed ${help}/_heed ${help}/heed.fish)
@@ -80,7 +79,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT HEED_SANITIZE AND N
           COMPONENT command)
 endif()
 
-# Debian packages: scripts/package. The module for MPI is one of its own, as few need MPI's libraries.
+# Debian packages: scripts/package. The MPI module is a separate package, because few users need MPI.
 if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_GENERATOR DEB)
   set(CPACK_PACKAGE_NAME heed)
@@ -93,7 +92,7 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CPACK_DEB_COMPONENT_INSTALL ON)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION science)
-  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # Depends: what the libraries' own packages say
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # Depends: from the packages of the libraries
 
   set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME heed)
   set(CPACK_COMPONENT_COMMAND_DESCRIPTION
@@ -116,13 +115,13 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Lets Python programs use Heed: import heed.")
     get_target_property(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS heed_python VERSIONS)
   endif()
-  # Every package of Debian's has its license in a place of its own; `cmake --install` needs it once.
+  # Each Debian package installs the license; `cmake --install` needs it once.
   foreach(component ${CPACK_COMPONENTS_ALL})
     string(TOUPPER ${component} name)
     install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright COMPONENT ${component} EXCLUDE_FROM_ALL
             DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${name}_PACKAGE_NAME})
   endforeach()
-  # What scripts/package builds; heed brings the module for MPI.
+  # Targets of scripts/package; heed builds the MPI module too.
   add_custom_target(heed_packages)
   foreach(part heed heed_package heed_help heed_python)
     if(TARGET ${part})

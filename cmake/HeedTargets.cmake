@@ -1,28 +1,26 @@
-# One CMake target a folder. A target sees its own headers and those of the targets it
-# links, and no others: `#include "ops/mat.h"` from kernels/ does not compile. That works by
-# giving each folder an include directory that holds nothing but a link to that folder.
+# One CMake target per folder. A target sees only its own headers and those of the targets it links: `#include
+# "ops/mat.h"` from kernels/ does not compile. Each folder has an include directory that contains only a link to it.
 
 function(heed_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
-  # GCC 12 sees an overlap in "text" + std::to_string(n) that cannot be (its bug 105651).
+  # GCC 12 reports an overlap in "text" + std::to_string(n) that cannot occur (GCC bug 105651).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict)
   endif()
-  # A multiplication and an addition are fused where we say so (MulAdd) and nowhere else: the choice
-  # would otherwise differ between two copies of one loop, and with it the last bit.
+  # Only MulAdd is fused: automatic contraction may differ between two copies of one loop, and change the last bit.
   target_compile_options(${target} PRIVATE -ffp-contract=off)
   if(HEED_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  # What is fuzzed has no SIMD code of its own, and clang takes minutes to instrument that.
+  # Fuzz targets do not exercise SIMD code, which takes clang minutes to instrument.
   if(HEED_FUZZ)
     target_compile_definitions(${target} PRIVATE HWY_COMPILE_ONLY_STATIC)
     if(target STREQUAL "heed_kernels")
       return()
     endif()
   elseif(HEED_SANITIZE)
-    # Fewer instruction sets, less time to build; the plain build tests all of them. With the thread
-    # sanitizer GCC 12 breaks off at AVX-512 code (matmul.cc: internal compiler error).
+    # Fewer instruction sets build faster; the release build tests all of them. With the thread sanitizer, GCC 12 has an
+    # internal compiler error in AVX-512 code (matmul.cc).
     set(disabled "HWY_SSSE3|HWY_SSE4")
     if(HEED_SANITIZE STREQUAL "thread")
       string(APPEND disabled "|HWY_AVX3|HWY_AVX3_DL")
@@ -38,7 +36,7 @@ endfunction()
 
 # heed_sources(VARIABLE test|library [FOLDERS folder…] [EXCLUDE regex…]): the .cc files below this folder (or those
 # folders of it) that belong to a test or to the library. Tests are *_test.cc and their support *_testing.cc;
-# everything else is the library's. A new file needs no line in any list.
+# everything else is the library. A new file needs no entry anywhere.
 function(heed_sources variable kind)
   cmake_parse_arguments(ARG "" "" "FOLDERS;EXCLUDE" ${ARGN})
   if(NOT ARG_FOLDERS)
@@ -92,11 +90,11 @@ function(heed_test name)
   endif()
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest_main)
-  # Tests run from the top of the tree, so their objects are the same wherever that is. ../shared
-  # holds the data sets; tests that want one skip where it is not.
+  # Tests run in the top folder, so object files do not contain its path and ccache can share them. ../shared
+  # holds the data sets; tests that need one are skipped without it.
   target_compile_definitions(${target} PRIVATE HEED_TEST_DATA="tests" HEED_SHARED="../shared")
   heed_compile_options(${target})
-  # Most of a test's time goes to the library that it calls; half of its build goes to optimizing.
+  # Tests spend most time in the library; optimizing the tests themselves would double their build time.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   include(GoogleTest)
   gtest_discover_tests(${target} TEST_PREFIX "${name}/" DISCOVERY_TIMEOUT 60

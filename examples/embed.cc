@@ -1,4 +1,4 @@
-// How alike are two texts?   embed models/all-MiniLM-L6-v2 "A cat sleeps." "The kitten naps."
+// Cosine similarity of two texts.   embed models/all-MiniLM-L6-v2 "A cat sleeps." "The kitten naps."
 #include <heed/tasks.h>
 
 #include <cstdio>

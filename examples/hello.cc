@@ -1,4 +1,4 @@
-// The shortest program there is: a translation by the model in the box.
+// A minimal program: a translation with the bundled model.
 #include <heed/translate.h>
 
 #include <cstdio>

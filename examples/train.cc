@@ -1,4 +1,4 @@
-// A training, with a line for each step.   train recipe.toml runs/mine
+// Trains a model and prints a line for each step.   train recipe.toml runs/mine
 #include <heed/error.h>
 #include <heed/train.h>
 

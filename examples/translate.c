@@ -1,4 +1,4 @@
-/* The translation of a text.   translate_c models/en-de "Good morning. How are you?" */
+/* Translates a text.   translate_c models/en-de "Good morning. How are you?" */
 #include <heed/heed.h>
 #include <stdio.h>
 

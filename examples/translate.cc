@@ -1,4 +1,4 @@
-// The translation of a text.   translate models/en-de "Good morning. How are you?"
+// Translates a text.   translate models/en-de "Good morning. How are you?"
 #include <heed/translate.h>
 
 #include <cstdio>
