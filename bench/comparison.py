@@ -167,7 +167,7 @@ def with_stored(stored, measurement, rows):
     return [other for other in stored if other["machine"] != measurement["machine"]] + [fresh]
 
 
-def judge(rows, entry):
+def evaluate(rows, entry):
     """Adds to each row the stored ratio and a verdict: "" (fine, or no aim), "below aim", "regressed"."""
     ratios = entry["ratios"] if entry else {}
     for r in rows:
@@ -222,10 +222,10 @@ def machine_text(machine):
 
 def summary_text(measurement, rows, entry):
     """The table, its machine, and the findings."""
-    judged = [r for r in rows if r["aim"] is not None]
-    reached = sum(r["ratio"] >= r["aim"] for r in judged)
+    with_aim = [r for r in rows if r["aim"] is not None]
+    reached = sum(r["ratio"] >= r["aim"] for r in with_aim)
     lines = [machine_text(measurement["machine"]) + (", quick" if measurement["quick"] else ""), "",
-             table_text(rows), "", f"{reached} of {len(judged)} aims are reached."]
+             table_text(rows), "", f"{reached} of {len(with_aim)} aims are reached."]
     if entry:
         lines.append(f"Stored ratios are those of {entry['date']} on a machine like this.")
     else:

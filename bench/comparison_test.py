@@ -85,18 +85,18 @@ class Best(unittest.TestCase):
                                             "fraction_of_limit": 0.7, "cpu": "a"})
 
 
-class Judging(unittest.TestCase):
-    def judged(self, ratios, machine=MACHINE):
+class Evaluate(unittest.TestCase):
+    def evaluated(self, ratios, machine=MACHINE):
         stored = [{"machine": machine, "date": "2026-01-01", "ratios": ratios}]
-        return comparison.judge(comparison.rows_of(MEASUREMENT), comparison.find_stored(stored, MACHINE))
+        return comparison.evaluate(comparison.rows_of(MEASUREMENT), comparison.find_stored(stored, MACHINE))
 
     def test_aims(self):
-        rows = self.judged({})
+        rows = self.evaluated({})
         self.assertEqual([r["name"] for r in rows if r["verdict"] == "below aim"], BELOW_AIM)
         self.assertEqual(comparison.regressed(rows), [])
 
     def test_more_than_15_percent_below_the_stored_ratio_is_a_regression(self):
-        rows = self.judged({"train tiny, speed": 2.4 / 0.84, "encode f32-8, speed": 1.25 / 0.86,
+        rows = self.evaluated({"train tiny, speed": 2.4 / 0.84, "encode f32-8, speed": 1.25 / 0.86,
                             "generate int8, memory": 0.1})
         self.assertEqual([r["name"] for r in comparison.regressed(rows)], ["train tiny, speed"])
         self.assertAlmostEqual(named(rows, "encode f32-8, speed")["stored"], 1.25 / 0.86)
@@ -104,7 +104,7 @@ class Judging(unittest.TestCase):
 
     def test_other_machines_are_not_compared_with(self):
         for change in ({"cpu": "Another"}, {"instruction_set": "AVX3"}, {"threads": 8}):
-            rows = self.judged({"train tiny, speed": 100.0}, {**MACHINE, **change})
+            rows = self.evaluated({"train tiny, speed": 100.0}, {**MACHINE, **change})
             self.assertEqual(comparison.regressed(rows), [])
             self.assertIsNone(named(rows, "train tiny, speed")["stored"])
 
@@ -123,12 +123,12 @@ class Storing(unittest.TestCase):
 
 class Pictures(unittest.TestCase):
     def test_a_bar_for_each_row(self):
-        rows = comparison.judge(comparison.rows_of(MEASUREMENT), None)
+        rows = comparison.evaluate(comparison.rows_of(MEASUREMENT), None)
         for svg, bars in ((comparison_chart.peers_svg(rows), 4), (comparison_chart.limits_svg(rows), 7)):
             self.assertEqual(len(xml.fromstring(svg).findall("{http://www.w3.org/2000/svg}rect")), bars)
 
     def test_a_line_of_markdown_for_each_row(self):
-        rows = comparison.judge(comparison.rows_of(MEASUREMENT), None)
+        rows = comparison.evaluate(comparison.rows_of(MEASUREMENT), None)
         text = comparison_chart.markdown(rows)
         self.assertIn("| tiny | speed | 24,000 | 10,000 | tokens/s, PyTorch tuned | 2.40 | 2.00 |\n", text)
         self.assertIn("| int8 | speed | 100 | 125 | tokens/s, llama.cpp | 0.80 (missed) | 1.00 |\n", text)
@@ -184,7 +184,7 @@ class Script(unittest.TestCase):
         entry = {"machine": MACHINE, "date": "2026-01-01", "ratios": {
             "train tiny, speed": 2.4, "train small, speed": 1.5, "encode f32-1, share": 0.9}}
         measurement = {key: value for key, value in MEASUREMENT.items() if key != "encode"}
-        rows = comparison.judge(comparison.rows_of(measurement), entry)
+        rows = comparison.evaluate(comparison.rows_of(measurement), entry)
         text = comparison.summary_text(measurement, rows, entry)
         self.assertIn("not measured, but stored (1):\n  train small, speed: 1.50", text)  # encode was not requested
 

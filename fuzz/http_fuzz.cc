@@ -62,7 +62,7 @@ int connect_to(int port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (client < 0) std::abort();
   if (connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return client;
-  if (errno != EADDRNOTAVAIL && errno != EINTR) std::abort();  // nobody listens any more
+  if (errno != EADDRNOTAVAIL && errno != EINTR) std::abort();  // the server has closed its socket
   close(client);
   return -1;
 }

@@ -324,7 +324,7 @@ void make_weights_seeds(const std::filesystem::path& folder) {
                content_of(model / "config.json") + '\0' + content_of(model / "model.safetensors"));
     std::filesystem::remove_all(model);
   };
-  ModelConfig heeds_own = fuzz::smallest_config(Family::decoder_only);  // nobody else has this
+  ModelConfig heeds_own = fuzz::smallest_config(Family::decoder_only);  // only Heed has this
   heeds_own.norm = NormKind::rms_norm, heeds_own.norm_place = NormPlace::pre;
   save("heed", Network(heeds_own), DType::f32);
   for (const auto& [family, name] : kEnumNames<Family>) {

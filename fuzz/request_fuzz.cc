@@ -13,7 +13,7 @@ namespace heed::serve {
 namespace {
 
 // A field of every kind.
-struct Wish {
+struct AllFields {
   std::string text, kind = "a";
   bool flag = false, inner = false;
   int64_t integer = 0;
@@ -25,32 +25,33 @@ struct Wish {
   TextPairs pairs;
 };
 
-void describe(Fields& fields, Wish& wish) {
-  fields.text({.name = "text"}, wish.text);
-  fields.text({.name = "kind", .choices = {"a", "b"}}, wish.kind);
-  fields.flag({.name = "flag"}, wish.flag);
-  fields.integer({.name = "integer", .min = -5, .max = 5}, wish.integer);
-  fields.number({.name = "number", .min = 0}, wish.number);
-  fields.integer({.name = "maybe"}, wish.maybe);
-  fields.texts({.name = "texts", .max = 4}, wish.texts);
-  fields.prompts({.name = "prompts"}, wish.prompts);
-  fields.ids({.name = "ids"}, wish.ids);
-  fields.pairs({.name = "pairs"}, wish.pairs);
+void describe(Fields& fields, AllFields& values) {
+  fields.text({.name = "text"}, values.text);
+  fields.text({.name = "kind", .choices = {"a", "b"}}, values.kind);
+  fields.flag({.name = "flag"}, values.flag);
+  fields.integer({.name = "integer", .min = -5, .max = 5}, values.integer);
+  fields.number({.name = "number", .min = 0}, values.number);
+  fields.integer({.name = "maybe"}, values.maybe);
+  fields.texts({.name = "texts", .max = 4}, values.texts);
+  fields.prompts({.name = "prompts"}, values.prompts);
+  fields.ids({.name = "ids"}, values.ids);
+  fields.pairs({.name = "pairs"}, values.pairs);
   fields.only({.name = "only"}, 0);
   fields.ignored({.name = "ignored"});
-  fields.inside({.name = "inside"}, [&](Fields& in) { in.flag({.name = "inner"}, wish.inner); });
+  fields.inside({.name = "inside"}, [&](Fields& in) { in.flag({.name = "inner"}, values.inner); });
 }
 
 void read(std::string_view body, bool is_form) {
   const FieldLimits limits{.text_bytes = 64, .texts = 8, .ids = 16};
   try {
     const Json json = is_form ? parse_form(body) : parse_body(body, limits.depth);
-    Wish wish;
+    AllFields values;
     FieldReader reader(json, limits, is_form);
-    describe(reader, wish);
+    describe(reader, values);
     reader.finish();
-    if (wish.text.size() > 64 || wish.integer < -5 || wish.integer > 5 || !(wish.number >= 0) ||
-        wish.texts.values.size() > 4 || wish.ids.size() > 16 || wish.pairs.size() > 8) {
+    if (values.text.size() > 64 || values.integer < -5 || values.integer > 5 ||
+        !(values.number >= 0) || values.texts.values.size() > 4 || values.ids.size() > 16 ||
+        values.pairs.size() > 8) {
       std::abort();
     }
   } catch (const HttpError& error) {
