@@ -45,16 +45,6 @@ constexpr Kernel kKernels[] = {
        kernels::activate(Activation::gelu_tanh, a[0] + first * kWidth, a[1] + first * kWidth,
                          rows * kWidth);
      }},
-    {"softmax forward", 2, 2, false,  // x → y
-     [](const Arrays& a, int64_t first, int64_t rows) {
-       kernels::softmax_rows(a[0] + first * kWidth, a[1] + first * kWidth, rows, kWidth);
-     }},
-    {"softmax backward", 3, 3, false,  // y, dy → dx
-     [](const Arrays& a, int64_t first, int64_t rows) {
-       for (int64_t r = first; r < first + rows; ++r) {
-         kernels::softmax_backward(a[0] + r * kWidth, a[1] + r * kWidth, a[2] + r * kWidth, kWidth);
-       }
-     }},
     {"adam", 4, 7, true,  // gradient; value, m and v are read and written
      [](const Arrays& a, int64_t first, int64_t rows) {
        const int64_t at = first * kWidth;

@@ -119,7 +119,6 @@ kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o
   a.sequences = static_cast<int64_t>(in.query_offsets.size()) - 1;
   a.query_offsets = in.query_offsets.data(), a.key_offsets = in.key_offsets.data();
   a.blocks = in.cache;
-  a.first_positions = o.first_positions.empty() ? nullptr : o.first_positions.data();
   a.q = in.q.value.data, a.k = in.k.value.data, a.v = in.v.value.data;
   a.q_stride = in.q.value.stride, a.k_stride = in.k.value.stride, a.v_stride = in.v.value.stride;
   a.scale = o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<float>(o.head_dim));
@@ -157,8 +156,7 @@ void check_keys(const AttentionInputs& in, const AttentionOptions& o) {
     const bool stores = in.k.rows() > 0;
     HEED_CHECK(!stores || (in.k.rows() == in.q.rows() && in.k.cols() == width),
                "attention: a key for each query");
-    HEED_CHECK(o.global_tokens.empty() && !o.probabilities && o.first_positions.empty(),
-               "attention: not with a cache");
+    HEED_CHECK(o.global_tokens.empty() && !o.probabilities, "attention: not with a cache");
     check(*in.cache, in.query_offsets, stores);
     return;
   }
@@ -177,8 +175,6 @@ void check(const AttentionInputs& in, const AttentionOptions& o) {
   check_offsets(in.query_offsets, in.q.rows());
   check_keys(in, o);
   HEED_CHECK(in.v.rows() == in.k.rows(), "attention: a value for each key");
-  HEED_CHECK(o.first_positions.empty() || o.first_positions.size() + 1 == in.query_offsets.size(),
-             "attention: a first position for each sequence");
   HEED_CHECK(o.window >= 0 && (!o.symmetric || o.window > 0), "attention: a window of nothing");
   check_dropout(o.dropout);
   if (o.t5_bias) check(*o.t5_bias, o.heads);

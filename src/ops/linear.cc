@@ -41,16 +41,14 @@ void Record::backward(Ctx& ctx) {
   }
   if (layer.weight.gradient) {
     const GradientTarget dw = gradient_target(ctx, layer.weight);
-    const bool out_in = layer.layout == LinearLayout::out_in;
-    const ConstMat left = out_in ? ConstMat(dz) : x, right = out_in ? x : ConstMat(dz);
     ctx.gemm({.transpose_a = true,
-              .m = left.cols,
-              .n = right.cols,
+              .m = dz.cols,
+              .n = x.cols,
               .k = dz.rows,
-              .a = left.data,
-              .lda = left.stride,
-              .b = right.data,
-              .ldb = right.stride,
+              .a = dz.data,
+              .lda = dz.stride,
+              .b = x.data,
+              .ldb = x.stride,
               .c = dw.value.data,
               .ldc = dw.value.stride,
               .accumulate = dw.accumulate});
@@ -58,8 +56,7 @@ void Record::backward(Ctx& ctx) {
   if (in) {
     const GradientTarget dx = ctx.tape->target(ctx, *in);
     const ConstMat w = layer.weight.value;
-    ctx.gemm({.transpose_b = layer.layout == LinearLayout::in_out,
-              .m = dz.rows,
+    ctx.gemm({.m = dz.rows,
               .n = dx.value.cols,
               .k = dz.cols,
               .a = dz.data,

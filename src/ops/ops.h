@@ -132,8 +132,6 @@ struct AttentionOptions {
   const T5Bias* t5_bias = nullptr;
   std::span<const float> alibi_slopes{};  // [heads]: - slope · |distance|
   float dropout = 0;                      // of the probabilities
-  // [sequences]: keys that precede each sequence's first query (a cache); empty: none.
-  std::span<const int32_t> first_positions{};
   // Optional output, in the arena: the probabilities before dropout, [heads, queries, keys] of each
   // sequence, one sequence after the other, as a single row.
   Mat* probabilities = nullptr;
@@ -147,8 +145,7 @@ struct AttentionInputs {
   std::span<const int32_t> query_offsets{}, key_offsets{};
   // In inference: keys and values of earlier batches, a table for each sequence. k and v, the rows
   // of the queries' own positions, are put there first, and all of it is attended to. Without k and
-  // v it is only read (cross-attention). key_offsets, first_positions and global tokens play no
-  // part.
+  // v it is only read (cross-attention). key_offsets and global tokens play no part.
   const KvBlocks* cache = nullptr;
 };
 Var attention(Ctx& ctx, const AttentionInputs& inputs, const AttentionOptions& options);

@@ -55,10 +55,8 @@ struct Targets {
 void tile_backward(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat dz,
                    Targets& targets) {
   const ConstMat w = output.weight.value;
-  const bool out_in = output.layout == LinearLayout::out_in;
   if (targets.dx.value.cols > 0) {
-    ctx.gemm({.transpose_b = !out_in,
-              .m = tile.rows(),
+    ctx.gemm({.m = tile.rows(),
               .n = x.cols,
               .k = dz.cols,
               .a = dz.data,
@@ -70,17 +68,14 @@ void tile_backward(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat
               .accumulate = targets.dx.accumulate});
   }
   if (targets.dw.value.cols > 0) {
-    const ConstMat rows_of_x(x.row(tile.begin), tile.rows(), x.cols, x.stride);
-    const ConstMat left = out_in ? ConstMat(dz) : rows_of_x;
-    const ConstMat right = out_in ? rows_of_x : ConstMat(dz);
     ctx.gemm({.transpose_a = true,
-              .m = left.cols,
-              .n = right.cols,
+              .m = dz.cols,
+              .n = x.cols,
               .k = tile.rows(),
-              .a = left.data,
-              .lda = left.stride,
-              .b = right.data,
-              .ldb = right.stride,
+              .a = dz.data,
+              .lda = dz.stride,
+              .b = x.row(tile.begin),
+              .ldb = x.stride,
               .c = targets.dw.value.data,
               .ldc = targets.dw.value.stride,
               .accumulate = targets.dw.accumulate});

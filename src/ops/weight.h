@@ -2,7 +2,6 @@
 // In inference a matrix may be held in fewer bytes instead (kernels/matmul/packed_weight.h).
 #pragma once
 
-#include "kernels/matmul/matmul.h"
 #include "kernels/matmul/packed_weight.h"
 #include "ops/mat.h"
 
@@ -32,19 +31,12 @@ struct Weight {
   explicit operator bool() const { return value.cols > 0; }
 };
 
-using kernels::LinearLayout;
-
 struct Linear {
-  Weight weight;
+  Weight weight;  // [out, in]
   Weight bias{};  // [1, out]; empty: none
-  LinearLayout layout = LinearLayout::out_in;
 
-  int64_t in() const {
-    return layout == LinearLayout::out_in ? weight.value.cols : weight.value.rows;
-  }
-  int64_t out() const {
-    return layout == LinearLayout::out_in ? weight.value.rows : weight.value.cols;
-  }
+  int64_t in() const { return weight.value.cols; }
+  int64_t out() const { return weight.value.rows; }
 };
 
 enum class NormKind { layer_norm, rms_norm };

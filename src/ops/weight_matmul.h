@@ -21,8 +21,7 @@ struct Epilogue {
 // x [rows, in], y [rows, out]
 inline void packed_linear(Ctx& ctx, ConstMat x, const Linear& layer, const Epilogue& epilogue,
                           Mat y) {
-  HEED_CHECK(!ctx.tape && layer.layout == LinearLayout::out_in,
-             "a packed weight is for inference, and [out, in]");
+  HEED_CHECK(!ctx.tape, "linear: a packed weight must not be used with a tape");
   const kernels::PackedWeight& w = layer.weight.packed;
   const int64_t floats = kernels::packed_matmul_scratch_floats(x.rows, w, ctx.pool.threads());
   const Scratch scratch(ctx, std::max<int64_t>(floats, 1));
@@ -40,7 +39,7 @@ inline void packed_linear(Ctx& ctx, ConstMat x, const Linear& layer, const Epilo
                                     .scratch = scratch.data()});
 }
 
-// y = x Wᵀ without the bias, for either layout of W. A row's bits depend on that row and on W
+// y = x Wᵀ without the bias. A row's bits depend on that row and on W
 // alone, with a tape and without.  x [rows, in], y [rows, out]
 inline void weight_matmul(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
   if (layer.weight.packed) {
@@ -57,7 +56,6 @@ inline void weight_matmul(Ctx& ctx, ConstMat x, const Linear& layer, Mat y) {
                              .x_row = x.stride,
                              .w = w.data,
                              .w_row = w.stride,
-                             .layout = layer.layout,
                              .y = y.data,
                              .y_row = y.stride,
                              .scratch = scratch.data()});

@@ -23,7 +23,7 @@ const ref::Matrix* ReferenceModel::find(const std::string& name) const {
 }
 
 ref::Matrix ReferenceModel::linear(const Matrix& x, const std::string& name) const {
-  return ref::linear(x, weights_.at(name + ".weight"), find(name + ".bias"), LinearLayout::out_in);
+  return ref::linear(x, weights_.at(name + ".weight"), find(name + ".bias"));
 }
 
 ref::Matrix ReferenceModel::norm(const Matrix& x, const std::string& name) const {
@@ -233,8 +233,7 @@ ref::Matrix ReferenceModel::output(const Sample& sample) const {
       const Matrix* matrix = find("output.weight");
       if (!matrix) matrix = find("target.tokens");
       if (!matrix) matrix = find("embedding.tokens");
-      x = ref::linear(ref::scale(x, c_.logits_scale), *matrix, find("output.bias"),
-                      LinearLayout::out_in);
+      x = ref::linear(ref::scale(x, c_.logits_scale), *matrix, find("output.bias"));
       if (c_.logits_soft_cap > 0) {
         for (double& z : x.values) z = c_.logits_soft_cap * std::tanh(z / c_.logits_soft_cap);
       }

@@ -35,9 +35,6 @@ struct Attention {
   int64_t sequences = 0;
   const int32_t* query_offsets = nullptr;  // [sequences + 1]: sequence s owns query rows [s], [s+1)
   const int32_t* key_offsets = nullptr;    // [sequences + 1], likewise for keys and values
-  // [sequences]: the position among its keys of each sequence's first query (how many keys were
-  // cached before it); null: 0 or, with blocks, such that the last query is at the last key.
-  const int32_t* first_positions = nullptr;
 
   const float* q = nullptr;  // [query rows, heads * head_dim], rows q_stride apart
   const float* k = nullptr;  // [key rows, kv_heads * head_dim]
@@ -70,10 +67,8 @@ struct Attention {
   int64_t keys(int64_t s) const {
     return blocks ? blocks->tables[s].keys : key_offsets[s + 1] - key_offsets[s];
   }
-  int64_t first_position(int64_t s) const {
-    if (first_positions) return first_positions[s];
-    return blocks ? keys(s) - queries(s) : 0;
-  }
+  // Position of the first query among the keys. With a KV cache the last query is at the last key.
+  int64_t first_position(int64_t s) const { return blocks ? keys(s) - queries(s) : 0; }
 };
 
 struct AttentionOutput {

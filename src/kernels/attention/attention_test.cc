@@ -30,26 +30,24 @@ std::vector<float> random_floats(int64_t n, uint32_t site) {
 
 // One or more sequences and the forward of them.
 struct Sequences {
-  std::vector<int32_t> query_offsets{0}, key_offsets{0}, first_positions;
+  std::vector<int32_t> query_offsets{0}, key_offsets{0};
   std::vector<float> q, k, v;
 
   void add(const float* q_rows, int64_t queries, const float* k_rows, const float* v_rows,
-           int64_t keys, int64_t first_position) {
+           int64_t keys) {
     q.insert(q.end(), q_rows, q_rows + queries * kWidth);
     k.insert(k.end(), k_rows, k_rows + keys * kKvWidth);
     v.insert(v.end(), v_rows, v_rows + keys * kKvWidth);
     query_offsets.push_back(query_offsets.back() + static_cast<int32_t>(queries));
     key_offsets.push_back(key_offsets.back() + static_cast<int32_t>(keys));
-    first_positions.push_back(static_cast<int32_t>(first_position));
   }
 
   std::vector<float> forward(int threads, const std::function<void(Attention&)>& set) const {
     ThreadPool pool(threads);
     Attention a;
     a.heads = kHeads, a.kv_heads = kKvHeads, a.head_dim = kHeadDim;
-    a.sequences = static_cast<int64_t>(first_positions.size());
+    a.sequences = static_cast<int64_t>(query_offsets.size()) - 1;
     a.query_offsets = query_offsets.data(), a.key_offsets = key_offsets.data();
-    a.first_positions = first_positions.data();
     a.q = q.data(), a.k = k.data(), a.v = v.data();
     a.q_stride = kWidth, a.k_stride = a.v_stride = kKvWidth;
     a.scale = 0.3f;
@@ -72,25 +70,6 @@ struct Option {
 
 class AttentionTest : public testing::TestWithParam<Option> {};
 
-TEST_P(AttentionTest, StepByStepEqualsAllAtOnceBitForBit) {
-  constexpr int64_t kLength = 300;
-  const auto q = random_floats(kLength * kWidth, 1), k = random_floats(kLength * kKvWidth, 2),
-             v = random_floats(kLength * kKvWidth, 3);
-  Sequences whole;
-  whole.add(q.data(), kLength, k.data(), v.data(), kLength, 0);
-  const auto expected = whole.forward(1, GetParam().set);
-  for (const int64_t step : {int64_t{1}, int64_t{7}, int64_t{130}}) {
-    for (int64_t at = 0; at < kLength; at += step) {
-      const int64_t rows = std::min(step, kLength - at);
-      Sequences part;  // the keys that exist by then, and `rows` new queries
-      part.add(q.data() + at * kWidth, rows, k.data(), v.data(), at + rows, at);
-      ASSERT_TRUE(same_bits(part.forward(1, GetParam().set).data(), expected.data() + at * kWidth,
-                            rows * kWidth))
-          << "steps of " << step << " at " << at;
-    }
-  }
-}
-
 TEST_P(AttentionTest, ASequenceDoesNotSeeItsNeighboursOrTheThreads) {
   const auto q = random_floats(400 * kWidth, 4), k = random_floats(400 * kKvWidth, 5),
              v = random_floats(400 * kKvWidth, 6);
@@ -101,7 +80,7 @@ TEST_P(AttentionTest, ASequenceDoesNotSeeItsNeighboursOrTheThreads) {
     Sequences one;
     for (Sequences* s : {&one, &all}) {
       s->add(q.data() + row * kWidth, length, k.data() + row * kKvWidth, v.data() + row * kKvWidth,
-             length, 0);
+             length);
     }
     alone.push_back(one.forward(1, GetParam().set));
     row += length;
@@ -152,7 +131,7 @@ TEST(Attention, ScoresMayMoveFarFromTheFirstOnes) {
                                   q[static_cast<size_t>(2 * head * kHeadDim + i % kHeadDim)];
     }
     Sequences s;
-    s.add(q.data(), 1, k.data(), v.data(), kKeys, 0);
+    s.add(q.data(), 1, k.data(), v.data(), kKeys);
     const auto out = s.forward(1, [](Attention& a) { a.scale = 1; });
     for (int64_t head = 0; head < kHeads; ++head) {
       const float* query = q.data() + head * kHeadDim;
@@ -193,7 +172,7 @@ TEST(Attention, ScoresMayBeHuge) {
         k[static_cast<size_t>(i)] = (is_it ? size : -size * static_cast<float>(i % 7)) / kHeadDim;
       }
       Sequences s;
-      s.add(q.data(), 1, k.data(), v.data(), kKeys, 0);
+      s.add(q.data(), 1, k.data(), v.data(), kKeys);
       const auto out = s.forward(1, [](Attention&) {});
       for (int64_t i = 0; i < kWidth; ++i) {
         const int64_t column = i / kHeadDim / (kHeads / kKvHeads) * kHeadDim + i % kHeadDim;
@@ -208,7 +187,7 @@ TEST(Attention, ScoresMayBeHuge) {
 TEST(Attention, AQueryThatSeesNoKeyGetsZeros) {
   const auto q = random_floats(2 * kWidth, 1), k = random_floats(kKvWidth, 2);
   Sequences s;
-  s.add(q.data(), 2, k.data(), k.data(), 1, 0);
+  s.add(q.data(), 2, k.data(), k.data(), 1);
   const auto out = s.forward(1, [](Attention& a) { a.before = 0, a.after = 0; });
   for (int64_t i = 0; i < kWidth; ++i) {
     EXPECT_NE(out[static_cast<size_t>(i)], 0);
@@ -222,7 +201,7 @@ TEST_P(AttentionTest, OneSequenceOfOneHeadHasTheSameBitsOnAnyNumberOfThreads) {
   const auto q = random_floats(kLength * kWidth, 7), k = random_floats(kLength * kKvWidth, 8),
              v = random_floats(kLength * kKvWidth, 9);
   Sequences one;
-  one.add(q.data(), kLength, k.data(), v.data(), kLength, 0);
+  one.add(q.data(), kLength, k.data(), v.data(), kLength);
   const auto set = [](Attention& a) { GetParam().set(a), a.kv_heads = 1; };
   const auto expected = one.forward(1, set);
   for (const int threads : {2, 3, 7}) {

@@ -50,23 +50,12 @@ struct Block {
 // [depth, vectors · lanes] with zeros beyond the last column.
 HWY_INLINE void pack_panel(const Matmul& p, const Block& b, int64_t col,
                            float* HWY_RESTRICT panel) {
-  const FloatTag d;
-  const int64_t cols = std::min(panel_cols(), b.last - col);
-  if (p.layout == LinearLayout::out_in) {
-    return pack_columns({.w = p.w + col * p.w_row + b.from,
-                         .row = p.w_row,
-                         .rows = cols,
-                         .k = b.depth(),
-                         .prefetch = true},
-                        p.n - col, panel);
-  }
-  const int64_t width = ceil_div(cols, lanes()) * lanes();
-  for (int64_t l = 0; l < b.depth(); ++l) {
-    const float* from = p.w + (b.from + l) * p.w_row + col;
-    for_each_vector(d, cols, [&](int64_t j, auto io) HWY_ATTR {
-      hn::Store(io.Load(d, from + j), d, panel + l * width + j);
-    });
-  }
+  pack_columns({.w = p.w + col * p.w_row + b.from,
+                .row = p.w_row,
+                .rows = std::min(panel_cols(), b.last - col),
+                .k = b.depth(),
+                .prefetch = true},
+               p.n - col, panel);
 }
 
 // Rows [begin, end) of x times a block of W, packed panel after panel.
@@ -144,62 +133,10 @@ HWY_INLINE void gemv_columns(const Matmul& p, int64_t col) {
   }
 }
 
-// Rows of W [in, out] that are read side by side: streams that the prefetchers follow.
-inline constexpr int kWeightRows = 8;
-
-// kVectors vectors of y [kRows, …) from column j += kCount rows of W from l on, times the elements
-// of x for them.
-template <int kRows, int kCount, int kVectors, class Access>
-HWY_INLINE void add_weight_rows_at(const Matmul& p, int64_t l, int64_t j, Access io) {
-  const FloatTag d;
-  FloatVec sums[kRows][kVectors];
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) {
-      sums[r][v] = l == 0 ? hn::Zero(d) : io.Load(d, p.y + r * p.y_row + j + v * lanes());
-    }
-  }
-  for (int s = 0; s < kCount; ++s) {
-    FloatVec columns[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
-      columns[v] = io.Load(d, p.w + (l + s) * p.w_row + j + v * lanes());
-    }
-    for (int r = 0; r < kRows; ++r) {
-      const FloatVec element = hn::Set(d, p.x[r * p.x_row + l + s]);
-      for (int v = 0; v < kVectors; ++v) {
-        sums[r][v] = hn::MulAdd(element, columns[v], sums[r][v]);
-      }
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) io.Store(sums[r][v], d, p.y + r * p.y_row + j + v * lanes());
-  }
-}
-
-// The same for columns [begin, end).
-template <int kRows, int kCount>
-HWY_INLINE void add_weight_rows(const Matmul& p, int64_t l, int64_t begin, int64_t end) {
-  // Two vectors share each element of x, where there are registers for their sums.
-  constexpr int kVectors = 2 * kRows < kRegisters - 4 ? 2 : 1;
-  int64_t j = begin;
-  for (; j + kVectors * lanes() <= end; j += kVectors * lanes()) {
-    add_weight_rows_at<kRows, kCount, kVectors>(p, l, j, WholeVector{});
-  }
-  for_each_vector(FloatTag(), end - j, [&](int64_t i, auto io) HWY_ATTR {
-    add_weight_rows_at<kRows, kCount, 1>(p, l, j + i, io);
-  });
-}
-
 // Columns [begin, end) of the product.
 template <int kRows>
 void gemv_range(const Matmul& p, int64_t begin, int64_t end) {
-  if (p.layout == LinearLayout::out_in) {
-    for (int64_t col = begin; col < end; col += lanes()) gemv_columns<kRows>(p, col);
-    return;
-  }
-  int64_t l = 0;
-  for (; l + kWeightRows <= p.k; l += kWeightRows)
-    add_weight_rows<kRows, kWeightRows>(p, l, begin, end);
-  for (; l < p.k; ++l) add_weight_rows<kRows, 1>(p, l, begin, end);
+  for (int64_t col = begin; col < end; col += lanes()) gemv_columns<kRows>(p, col);
 }
 
 void gemv_rows(const Matmul& p, int64_t begin, int64_t end) {
@@ -251,8 +188,7 @@ HWY_EXPORT(matmul_kernel);
 
 void matmul(ThreadPool& pool, const Matmul& p) {
   HEED_CHECK(p.m >= 0 && p.n >= 0 && p.k >= 0, "matmul: a negative size");
-  const int64_t w_cols = p.layout == LinearLayout::out_in ? p.k : p.n;
-  HEED_CHECK(p.x_row >= p.k && p.w_row >= w_cols && p.y_row >= p.n, "matmul: rows that overlap");
+  HEED_CHECK(p.x_row >= p.k && p.w_row >= p.k && p.y_row >= p.n, "matmul: rows that overlap");
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) {  // an empty sum
     for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.y + i * p.y_row, p.n, 0.0f);
@@ -260,7 +196,7 @@ void matmul(ThreadPool& pool, const Matmul& p) {
   }
   if (p.m > kPanelGemmRows) {
     ordered_gemm(pool,
-                 {.transpose_b = p.layout == LinearLayout::out_in,
+                 {.transpose_b = true,
                   .m = p.m,
                   .n = p.n,
                   .k = p.k,

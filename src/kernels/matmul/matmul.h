@@ -23,18 +23,13 @@
 
 namespace heed::kernels {
 
-// How a linear layer's matrix is stored: [out, in] (PyTorch's Linear) or [in, out] (GPT-2's
-// Conv1D); here that is [n, k] or [k, n].
-enum class LinearLayout { out_in, in_out };
-
-// y [m, n] = x [m, k] · W. Rows are x_row, w_row and y_row floats apart; y overlaps neither.
+// y [m, n] = x [m, k] · Wᵀ for W [n, k], the layout of PyTorch's Linear. Rows are x_row, w_row and y_row floats apart; y overlaps neither.
 struct Matmul {
   int64_t m = 0, n = 0, k = 0;
   const float* x = nullptr;
   int64_t x_row = 0;
   const float* w = nullptr;
   int64_t w_row = 0;
-  LinearLayout layout = LinearLayout::out_in;
   float* y = nullptr;
   int64_t y_row = 0;
   float* scratch = nullptr;  // matmul_scratch_floats(…), aligned as an Arena's

@@ -18,15 +18,12 @@ namespace {
 
 struct Shape {
   int64_t m, n, k;
-  LinearLayout layout = LinearLayout::out_in;
 
   std::string text() const {
-    return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
-           (layout == LinearLayout::out_in ? " out_in" : " in_out");
+    return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
   }
 };
 
-constexpr LinearLayout kLayouts[] = {LinearLayout::out_in, LinearLayout::in_out};
 constexpr float kGuard = 12345;
 
 // Matrices with rows further apart than they are long, guard values between the rows of y, and a
@@ -37,7 +34,7 @@ class Operands {
   explicit Operands(const Shape& s, int threads = 3)
       : shape_(s),
         x_(random_floats(s.m * (s.k + 3), 1)),
-        w_(random_floats((out_in() ? s.n : s.k) * w_row(), 2)),
+        w_(random_floats(s.n * w_row(), 2)),
         y_(static_cast<size_t>(s.m * (s.n + 5)), kGuard),
         scratch_floats_(matmul_scratch_floats(s.m, s.n, s.k, threads)),
         arena_(static_cast<size_t>(scratch_floats_ + 16) * sizeof(float)),
@@ -53,7 +50,6 @@ class Operands {
             .x_row = shape_.k + 3,
             .w = w_.data(),
             .w_row = w_row(),
-            .layout = shape_.layout,
             .y = y_.data(),
             .y_row = shape_.n + 5,
             .scratch = scratch_};
@@ -69,9 +65,7 @@ class Operands {
   float* x(int64_t i) { return x_.data() + i * (shape_.k + 3); }
   const float* y(int64_t i) const { return y_.data() + i * (shape_.n + 5); }
   std::vector<float> y_rows(int64_t rows) const { return {y_.data(), y(rows)}; }
-  float w(int64_t l, int64_t j) const {
-    return w_[static_cast<size_t>(out_in() ? j * w_row() + l : l * w_row() + j)];
-  }
+  float w(int64_t l, int64_t j) const { return w_[static_cast<size_t>(j * w_row() + l)]; }
   bool guards_are_whole() const {
     for (int64_t i = 0; i < shape_.m; ++i) {
       for (int64_t j = shape_.n; j < shape_.n + 5; ++j) {
@@ -82,8 +76,7 @@ class Operands {
   }
 
  private:
-  bool out_in() const { return shape_.layout == LinearLayout::out_in; }
-  int64_t w_row() const { return (out_in() ? shape_.k : shape_.n) + 7; }
+  int64_t w_row() const { return shape_.k + 7; }
 
   Shape shape_;
   std::vector<float> x_, w_, y_;
@@ -116,20 +109,18 @@ std::vector<float> chain(Operands& o, const Shape& s, bool fused) {
 
 std::vector<Shape> odd_shapes() {
   std::vector<Shape> shapes;
-  for (const LinearLayout layout : kLayouts) {
-    for (int64_t m = 1; m <= 40; ++m) {
-      shapes.push_back({m, 1 + 37 * m % 113, 1 + 29 * m % 71, layout});
-    }
-    for (const int64_t n : {1, 3, 4, 15, 16, 17, 31, 32, 33, 47, 48, 49, 96, 100}) {
-      for (const int64_t k : {1, 2, 3, 4, 5, 8, 23}) {
-        shapes.push_back({3, n, k, layout});
-        shapes.push_back({19, n, k, layout});
-      }
-    }
-    shapes.push_back({1, 300, 1000, layout});
-    shapes.push_back({21, 53, 1000, layout});
-    shapes.push_back({259, 70, 400, layout});  // in two parts along k
+  for (int64_t m = 1; m <= 40; ++m) {
+    shapes.push_back({m, 1 + 37 * m % 113, 1 + 29 * m % 71});
   }
+  for (const int64_t n : {1, 3, 4, 15, 16, 17, 31, 32, 33, 47, 48, 49, 96, 100}) {
+    for (const int64_t k : {1, 2, 3, 4, 5, 8, 23}) {
+      shapes.push_back({3, n, k});
+      shapes.push_back({19, n, k});
+    }
+  }
+  shapes.push_back({1, 300, 1000});
+  shapes.push_back({21, 53, 1000});
+  shapes.push_back({259, 70, 400});  // in two parts along k
   return shapes;
 }
 
@@ -156,11 +147,9 @@ TEST(Matmul, IsOneChainOfMultiplyAddsOverK) {
 // Beyond all blocks: many threads' shares, several parts of k, a weight packed in several goes.
 std::vector<Shape> large_shapes() {
   std::vector<Shape> shapes;
-  for (const LinearLayout layout : kLayouts) {
-    shapes.push_back({301, 517, 1033, layout});
-    shapes.push_back({40, 5003, 130, layout});
-    shapes.push_back({1100, 130, 65, layout});
-  }
+  shapes.push_back({301, 517, 1033});
+  shapes.push_back({40, 5003, 130});
+  shapes.push_back({1100, 130, 65});
   return shapes;
 }
 
@@ -212,19 +201,17 @@ TEST(Matmul, MatchesDoublePrecision) {
 TEST(Matmul, ARowThatIsNotFiniteSpoilsNoOther) {
   ThreadPool pool(1);
   for (const int64_t m : {5, 20}) {
-    for (const LinearLayout layout : kLayouts) {
-      const Shape shape{m, 21, 10, layout};
-      Operands clean(shape), spoilt(shape);
-      spoilt.x(3)[4] = std::numeric_limits<float>::infinity();
-      matmul(pool, clean.product());
-      matmul(pool, spoilt.product());
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t j = 0; j < shape.n; ++j) {
-          if (i == 3) {
-            EXPECT_TRUE(std::isinf(spoilt.y(i)[j]));
-          } else {
-            EXPECT_EQ(spoilt.y(i)[j], clean.y(i)[j]);
-          }
+    const Shape shape{m, 21, 10};
+    Operands clean(shape), spoilt(shape);
+    spoilt.x(3)[4] = std::numeric_limits<float>::infinity();
+    matmul(pool, clean.product());
+    matmul(pool, spoilt.product());
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < shape.n; ++j) {
+        if (i == 3) {
+          EXPECT_TRUE(std::isinf(spoilt.y(i)[j]));
+        } else {
+          EXPECT_EQ(spoilt.y(i)[j], clean.y(i)[j]);
         }
       }
     }
@@ -240,18 +227,16 @@ TEST(Matmul, AnEmptySumIsZero) {
 
 TEST(Matmul, RefusesRowsThatOverlap) {
   ThreadPool pool(1);
-  for (const LinearLayout layout : kLayouts) {
-    Operands o({2, 4, 6, layout});
-    Matmul p = o.product();
-    p.x_row = 5;
-    EXPECT_THROW(matmul(pool, p), Error);
-    p = o.product();
-    p.w_row = layout == LinearLayout::out_in ? 5 : 3;
-    EXPECT_THROW(matmul(pool, p), Error);
-    p = o.product();
-    p.y_row = 3;
-    EXPECT_THROW(matmul(pool, p), Error);
-  }
+  Operands o({2, 4, 6});
+  Matmul p = o.product();
+  p.x_row = 5;
+  EXPECT_THROW(matmul(pool, p), Error);
+  p = o.product();
+  p.w_row = 5;
+  EXPECT_THROW(matmul(pool, p), Error);
+  p = o.product();
+  p.y_row = 3;
+  EXPECT_THROW(matmul(pool, p), Error);
 }
 
 TEST(Matmul, ScratchStaysSmall) {

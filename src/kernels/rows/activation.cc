@@ -128,13 +128,6 @@ HWY_EXPORT(GatedActivationBackwardRows);
 
 const char* name(Activation activation) { return kActivations[static_cast<int>(activation)].name; }
 
-std::optional<Activation> activation_from_name(std::string_view name) {
-  for (const ActivationInfo& info : kActivations) {
-    if (info.name == name) return info.activation;
-  }
-  return std::nullopt;
-}
-
 void activate(Activation activation, const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(Activate)(activation, x, y, n);
 }

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace heed::kernels {
@@ -36,7 +35,6 @@ constexpr bool backward_needs_input(Activation activation) {
 }
 
 const char* name(Activation activation);
-std::optional<Activation> activation_from_name(std::string_view name);
 
 // y = activation(x). y may equal x.
 void activate(Activation activation, const float* x, float* y, int64_t n);

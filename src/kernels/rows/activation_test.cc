@@ -71,12 +71,8 @@ void for_each_case(const Body& body) {
 
 TEST(Activation, TheTestCoversAll) { EXPECT_EQ(std::size(kCases), std::size(kActivations)); }
 
-TEST(Activation, NamesGoBothWays) {
-  for (const Case& c : kCases) {
-    EXPECT_STREQ(name(c.activation), c.name);
-    EXPECT_EQ(activation_from_name(c.name), c.activation);
-  }
-  EXPECT_EQ(activation_from_name("swish"), std::nullopt);
+TEST(Activation, HasTheNameOfTheTable) {
+  for (const Case& c : kCases) EXPECT_STREQ(name(c.activation), c.name);
 }
 
 TEST(Activation, MatchesDoublePrecision) {

@@ -9,7 +9,6 @@
 #define HWY_TARGET_INCLUDE "kernels/rows/softmax.cc"
 #include "hwy/foreach_target.h"  // compiles this file once for each instruction set
 // foreach_target.h comes before highway.h and what includes it.
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/simd/math-inl.h"
 #include "kernels/simd/reduce-inl.h"
@@ -35,20 +34,15 @@ HWY_INLINE void Scale(FloatTag d, float factor, float* y, int64_t n) {
   });
 }
 
-void SoftmaxRows(const float* x, float* y, int64_t rows, int64_t cols) {
+void Softmax(const float* x, float* y, int64_t n) {
   const FloatTag d;
-  for (int64_t row = 0; row < rows; ++row, x += cols, y += cols) {
-    const auto shift = hn::Set(d, ShiftOf(d, x, cols));
-    // The exponentials keep the arithmetic busy; meanwhile memory can bring the next row.
-    const float* next = row + 1 < rows ? x + cols : x;
-    const float sum = Sum(d, cols, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
-      hwy::Prefetch(next + i);
-      const auto e = Exp(d, hn::Sub(io.Load(d, x + i), shift));
-      io.Store(e, d, y + i);
-      total = hn::Add(total, Keep(io, d, e));
-    });
-    Scale(d, sum == 0 ? 0.0f : 1.0f / sum, y, cols);
-  }
+  const auto shift = hn::Set(d, ShiftOf(d, x, n));
+  const float sum = Sum(d, n, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
+    const auto e = Exp(d, hn::Sub(io.Load(d, x + i), shift));
+    io.Store(e, d, y + i);
+    total = hn::Add(total, Keep(io, d, e));
+  });
+  Scale(d, sum == 0 ? 0.0f : 1.0f / sum, y, n);
 }
 
 float LogSumExp(const float* x, int64_t n) {
@@ -59,17 +53,6 @@ float LogSumExp(const float* x, int64_t n) {
     total = hn::Add(total, Keep(io, d, Exp(d, hn::Sub(io.Load(d, x + i), shift))));
   });
   return max + std::log(sum);
-}
-
-void SoftmaxBackward(const float* y, const float* dy, float* dx, int64_t n) {
-  const FloatTag d;
-  const float dot = Sum(d, n, [&](int64_t i, auto io, auto& total) HEED_INLINE_BODY {
-    total = hn::MulAdd(io.Load(d, y + i), io.Load(d, dy + i), total);
-  });
-  const auto v = hn::Set(d, dot);
-  for_each_vector(d, n, [&](int64_t i, auto io) HEED_INLINE_BODY {
-    io.Store(hn::Mul(io.Load(d, y + i), hn::Sub(io.Load(d, dy + i), v)), d, dx + i);
-  });
 }
 
 // What stands between the raw logits and the softmax: z = Apply(logit). Slope(z) is dz/d(logit).
@@ -321,24 +304,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace heed::kernels {
 
-HWY_EXPORT(SoftmaxRows);
+HWY_EXPORT(Softmax);
 HWY_EXPORT(LogSumExp);
-HWY_EXPORT(SoftmaxBackward);
 HWY_EXPORT(CrossEntropyRows);
 HWY_EXPORT(KlDivergenceRows);
 HWY_EXPORT(TwinCrossEntropyRows);
 
-void softmax(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x, y, 1, n); }
-
-void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(SoftmaxRows)(x, y, rows, cols);
-}
+void softmax(const float* x, float* y, int64_t n) { HWY_DYNAMIC_DISPATCH(Softmax)(x, y, n); }
 
 float log_sum_exp(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(LogSumExp)(x, n); }
-
-void softmax_backward(const float* y, const float* dy, float* dx, int64_t n) {
-  HWY_DYNAMIC_DISPATCH(SoftmaxBackward)(y, dy, dx, n);
-}
 
 void cross_entropy(const CrossEntropy& args) {
   for (int64_t r = 0; r < args.rows; ++r)

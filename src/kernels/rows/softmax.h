@@ -10,14 +10,8 @@ namespace heed::kernels {
 // y = e^x / sum(e^x) over x [n]. y may equal x. A row of nothing but -infinity gives zeros.
 void softmax(const float* x, float* y, int64_t n);
 
-// The same for each row of x [rows, cols].
-void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols);
-
 // log(sum(e^x)); -infinity for a row of nothing else.
 float log_sum_exp(const float* x, int64_t n);
-
-// dx = y * (dy - sum(y * dy)), where y is softmax's output. dx may equal dy.
-void softmax_backward(const float* y, const float* dy, float* dx, int64_t n);
 
 // The loss of predicting a label from a row of logits, with label smoothing (Szegedy et al., 2016):
 //   loss = (1 - label_smoothing) * -log p[label] + label_smoothing * average(-log p),

@@ -63,18 +63,15 @@ OpCase vocabulary_cross_entropy_case(const VocabularyCase& o) {
   const auto labels = std::make_shared<const std::vector<int32_t>>(
       drawn_labels({o.first_row, o.first_row + o.rows}, o.vocabulary, o.ignore_some));
   OpCase op = vocabulary_loss("vocabulary_cross_entropy", o.rows, o.width, o.vocabulary, o.bias);
-  const bool in_out = o.layout == LinearLayout::in_out;
-  if (in_out) std::swap(op.weights[0].rows, op.weights[0].cols);
-  op.variant =
-      loss_variant(o.options, o.ignore_some, Words().add(o.bias, "bias").add(in_out, "in_out"));
+  op.variant = loss_variant(o.options, o.ignore_some, Words().add(o.bias, "bias"));
   op.gradient_scale = o.options.gradient_scale;
   op.run = [=](Ctx& ctx, Vars inputs, Weights weights) {
-    const Linear layer{weights[0], o.bias ? weights[1] : Weight{}, o.layout};
+    const Linear layer{weights[0], o.bias ? weights[1] : Weight{}};
     return loss_output(vocabulary_cross_entropy(ctx, inputs[0], layer, *labels, o.options));
   };
   op.reference = [=](const ReferenceOperands& in) -> std::vector<Matrix> {
     const Matrix logits =
-        reference::linear(in.inputs[0], in.weights[0], optional_matrix(in.weights, 1), o.layout);
+        reference::linear(in.inputs[0], in.weights[0], optional_matrix(in.weights, 1));
     return {Matrix(reference::cross_entropy(logits, *labels, o.options))};
   };
   const double product =
@@ -106,7 +103,7 @@ OpCase vocabulary_kl_divergence_case(const DistillationCase& o) {
   };
   op.reference = [=](const ReferenceOperands& in) -> std::vector<Matrix> {
     const auto logits = [](const Matrix& x, const Matrix& w, const Matrix* bias) {
-      return reference::linear(x, w, bias, LinearLayout::out_in);
+      return reference::linear(x, w, bias);
     };
     return {Matrix(reference::kl_divergence(
         logits(in.inputs[0], in.weights[0], optional_matrix(in.weights, 1)),
@@ -136,8 +133,8 @@ OpCase vocabulary_twin_cross_entropy_case(const TwinCase& o) {
         {loss.labels.sum + double{o.divergence_weight} * loss.divergence.sum, loss.labels.count});
   };
   op.reference = [=](const ReferenceOperands& in) -> std::vector<Matrix> {
-    const Matrix logits = reference::linear(in.inputs[0], in.weights[0],
-                                            optional_matrix(in.weights, 1), LinearLayout::out_in);
+    const Matrix logits =
+        reference::linear(in.inputs[0], in.weights[0], optional_matrix(in.weights, 1));
     return {Matrix(reference::cross_entropy(logits, *labels, o.options) +
                    o.divergence_weight * reference::twin_divergence(logits, *labels))};
   };

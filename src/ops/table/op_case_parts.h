@@ -46,7 +46,7 @@ struct Constants {
   ConstMat view;
 };
 
-// "bias gelu in_out" from the words whose condition holds; "plain" when none does.
+// "bias gelu dropout" from the words whose condition holds; "plain" when none does.
 class Words {
  public:
   Words& add(bool condition, const std::string& word) {

@@ -127,17 +127,15 @@ OpCase linear_case(const LinearCase& o) {
   op.variant = Words()
                    .add(o.activation != Activation::none, kernels::name(o.activation))
                    .add(o.bias, "bias")
-                   .add(o.layout == LinearLayout::in_out, "in_out")
                    .add(o.slice, "slice")
                    .add(o.dropout > 0, "dropout")
                    .text();
   op.shape = dims({o.rows, o.in, o.out});
   op.inputs = {{o.rows, o.slice ? 3 * o.in : o.in}};
-  const bool out_in = o.layout == LinearLayout::out_in;
-  op.weights = {{out_in ? o.out : o.in, out_in ? o.in : o.out, fan_in_deviation(o.in)}};
+  op.weights = {{o.out, o.in, fan_in_deviation(o.in)}};
   if (o.bias) op.weights.push_back({1, o.out});
   op.run = [o](Ctx& ctx, Vars inputs, Weights weights) {
-    const Linear layer{weights[0], o.bias ? weights[1] : Weight{}, o.layout};
+    const Linear layer{weights[0], o.bias ? weights[1] : Weight{}};
     if (!o.slice) return output(linear(ctx, inputs[0], layer, o.activation, o.dropout));
     const auto slices = split<3>(ctx, own(ctx, inputs[0]), {o.in, o.in, o.in});
     return output(linear(ctx, slices[1], layer, o.activation, o.dropout));
@@ -145,8 +143,7 @@ OpCase linear_case(const LinearCase& o) {
   op.reference = [o](const ReferenceOperands& in) -> std::vector<Matrix> {
     const Matrix x = o.slice ? reference::columns(in.inputs[0], o.in, o.in) : in.inputs[0];
     const Matrix y = reference::activate(
-        reference::linear(x, in.weights[0], optional_matrix(in.weights, 1), o.layout),
-        o.activation);
+        reference::linear(x, in.weights[0], optional_matrix(in.weights, 1)), o.activation);
     return {reference::dropout(y, in.dropout, o.dropout)};
   };
   op.draws = o.dropout > 0;
@@ -337,12 +334,11 @@ OpCase split_case(const SplitCase& o) {
   };
   op.reference = [o](const ReferenceOperands& in) {
     const Matrix x =
-        o.after_tanh
-            ? reference::scale(reference::activate(reference::linear(in.inputs[0], in.weights[0],
-                                                                     nullptr, LinearLayout::out_in),
-                                                   Activation::tanh),
-                               kSliceFactor)
-            : in.inputs[0];
+        o.after_tanh ? reference::scale(reference::activate(
+                                            reference::linear(in.inputs[0], in.weights[0], nullptr),
+                                            Activation::tanh),
+                                        kSliceFactor)
+                     : in.inputs[0];
     std::vector<Matrix> slices;
     int64_t column = 0;
     for (const int64_t w : o.widths) {
@@ -467,7 +463,6 @@ struct AttentionData {
     AttentionOptions o = spec.options;
     o.heads = spec.heads, o.kv_heads = spec.kv_heads, o.head_dim = spec.head_dim;
     o.global_tokens = spec.global_tokens;
-    o.first_positions = spec.first_positions;
     o.alibi_slopes = slopes;
     o.t5_bias = spec.t5 ? t5 : nullptr;
     o.probabilities = spec.probabilities ? &probabilities : nullptr;
@@ -483,38 +478,28 @@ struct AttentionData {
   Mat probabilities;  // where the last run put them
 };
 
-// A part of a case: `queries` of its sequence s against that sequence's first `keys` keys.
-OpPart attention_part(const AttentionCase& whole, size_t s, RowRange queries, int32_t keys) {
+// Sequence s of a case alone.
+OpPart attention_part(const AttentionCase& whole, size_t s) {
   const AttentionData data(whole);
   const int32_t first_query = data.query_offsets[s], first_key = data.key_offsets[s];
+  const int32_t keys = data.key_offsets[s + 1] - first_key;
   AttentionCase part = whole;
-  part.queries = {static_cast<int32_t>(count(queries))};
+  part.queries = {whole.queries[s]};
   part.keys = {keys};
-  const int32_t cached = whole.first_positions.empty() ? 0 : whole.first_positions[s];
-  part.first_positions = {cached + static_cast<int32_t>(queries.begin)};
   if (!whole.global_tokens.empty()) {
     part.global_tokens.assign(whole.global_tokens.begin() + first_query,
                               whole.global_tokens.begin() + data.query_offsets[s + 1]);
   }
   part.one_matrix = false;
-  const RowRange q{first_query + queries.begin, first_query + queries.end};
+  const RowRange q{first_query, first_query + whole.queries[s]};
   const RowRange k{first_key, first_key + keys};
   return {attention_case(part), {q, k, k}, q};
 }
 
-// Each sequence alone; and, where later keys are hidden, its last queries step by step.
 std::vector<OpPart> attention_parts(const AttentionCase& c) {
-  const AttentionData data(c);
   std::vector<OpPart> parts;
   for (size_t s = 0; s < c.queries.size(); ++s) {
-    const int32_t queries = c.queries[s], keys = data.key_offsets[s + 1] - data.key_offsets[s];
-    if (queries == 0) continue;
-    parts.push_back(attention_part(c, s, {0, queries}, keys));
-    if (!c.options.causal || !c.global_tokens.empty()) continue;
-    const int32_t cached = c.first_positions.empty() ? 0 : c.first_positions[s];
-    for (const int32_t step : {queries / 3, queries / 2, queries - 1}) {
-      parts.push_back(attention_part(c, s, {step, step + 1}, std::min(keys, cached + step + 1)));
-    }
+    if (c.queries[s] > 0) parts.push_back(attention_part(c, s));
   }
   return parts;
 }

@@ -24,7 +24,6 @@ struct LinearCase {
   int64_t rows = 1, in = 8, out = 8;
   bool bias = false;
   Activation activation = Activation::none;
-  LinearLayout layout = LinearLayout::out_in;
   bool slice = false;  // the input is the middle third of a split matrix
   float dropout = 0;
 };
@@ -89,7 +88,6 @@ struct AttentionCase {
   T5Buckets t5_rule{};
   bool alibi = false;
   std::vector<uint8_t> global_tokens{};
-  std::vector<int32_t> first_positions{};
   bool probabilities = false;
   bool one_matrix = false;  // q, k and v are slices of one matrix
 };
@@ -100,7 +98,6 @@ OpCase pool_case(const std::vector<int32_t>& lengths, int64_t width, Pooling poo
 struct VocabularyCase {
   int64_t rows = 1, width = 8, vocabulary = 11;
   bool bias = false;
-  LinearLayout layout = LinearLayout::out_in;
   CrossEntropyOptions options{};
   bool ignore_some = false;
   int64_t first_row = 0;  // of a longer batch, whose labels go on as if it were all here

@@ -156,15 +156,12 @@ Matrix gated(const Matrix& gate, const Matrix& up, Activation activation) {
   return y;
 }
 
-Matrix linear(const Matrix& x, const Matrix& weight, const Matrix* bias, LinearLayout layout) {
-  const bool out_in = layout == LinearLayout::out_in;
-  Matrix y(x.rows, out_in ? weight.rows : weight.cols);
+Matrix linear(const Matrix& x, const Matrix& weight, const Matrix* bias) {
+  Matrix y(x.rows, weight.rows);
   for (int64_t r = 0; r < y.rows; ++r) {
     for (int64_t o = 0; o < y.cols; ++o) {
       double sum = bias ? bias->at(0, o) : 0;
-      for (int64_t i = 0; i < x.cols; ++i) {
-        sum += x.at(r, i) * (out_in ? weight.at(o, i) : weight.at(i, o));
-      }
+      for (int64_t i = 0; i < x.cols; ++i) sum += x.at(r, i) * weight.at(o, i);
       y.at(r, o) = sum;
     }
   }
@@ -229,13 +226,12 @@ AttentionResult attention(const AttentionInputs& in, const AttentionOptions& o) 
     const int64_t first_query = in.query_offsets[s], first_key = in.key_offsets[s];
     const int64_t queries = in.query_offsets[s + 1] - first_query;
     const int64_t keys = in.key_offsets[s + 1] - first_key;
-    const int64_t cached = o.first_positions.empty() ? 0 : o.first_positions[s];
     const Visibility sees{o, first_query, first_key};
     for (int head = 0; head < o.heads; ++head) {
       const int64_t column = int64_t{head} * o.head_dim;
       const int64_t kv_column = int64_t{head / group} * o.head_dim;
       for (int64_t query = 0; query < queries; ++query) {
-        const int64_t row = first_query + query, position = cached + query;
+        const int64_t row = first_query + query, position = query;
         p.assign(static_cast<size_t>(keys), -std::numeric_limits<double>::infinity());
         double max = -std::numeric_limits<double>::infinity(), sum = 0;
         for (int64_t j = 0; j < keys; ++j) {

@@ -38,7 +38,7 @@ Matrix take_rows(const Matrix& x, std::span<const int32_t> indices);
 Matrix dropout(const Matrix& x, const DropoutKey& key, float p);
 Matrix gated(const Matrix& gate, const Matrix& up, Activation activation);
 // `bias` may be null.
-Matrix linear(const Matrix& x, const Matrix& weight, const Matrix* bias, LinearLayout layout);
+Matrix linear(const Matrix& x, const Matrix& weight, const Matrix* bias);
 Matrix activate(const Matrix& x, Activation activation);
 
 struct NormOptions {

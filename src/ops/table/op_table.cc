@@ -168,8 +168,7 @@ void add_linear(Table& table) {
   for (const Activation activation : kAllActivations) {
     table.push_back(
         linear_case({.rows = 7, .in = 13, .out = 19, .bias = true, .activation = activation}));
-    table.push_back(linear_case(
-        {.rows = 5, .in = 16, .out = 9, .activation = activation, .layout = LinearLayout::in_out}));
+    table.push_back(linear_case({.rows = 5, .in = 16, .out = 9, .activation = activation}));
     table.push_back(linear_case(
         {.rows = 9, .in = 10, .out = 31, .bias = true, .activation = activation, .dropout = 0.3f}));
   }
@@ -182,17 +181,12 @@ void add_linear(Table& table) {
                                .out = 14,
                                .bias = true,
                                .activation = Activation::gelu,
-                               .layout = LinearLayout::in_out,
                                .slice = true}));
   // Large enough to be shared among threads: by rows, and by columns.
   table.push_back(linear_case(
       {.rows = 517, .in = 65, .out = 130, .bias = true, .activation = Activation::relu}));
-  table.push_back(linear_case({.rows = 20,
-                               .in = 130,
-                               .out = 1031,
-                               .bias = true,
-                               .activation = Activation::gelu_tanh,
-                               .layout = LinearLayout::in_out}));
+  table.push_back(linear_case(
+      {.rows = 20, .in = 130, .out = 1031, .bias = true, .activation = Activation::gelu_tanh}));
 }
 
 void add_norm(Table& table) {
@@ -317,11 +311,6 @@ void add_attention_shapes(Table& table) {
                                     .kv_heads = kv_heads,
                                     .options = {.causal = true}}));
   }
-  table.push_back(attention_case({.variant = "cached causal",
-                                  .queries = {1, 1, 5, 2},
-                                  .keys = {40, 1, 133, 200},
-                                  .options = {.causal = true},
-                                  .first_positions = {39, 0, 128, 198}}));
 }
 
 void add_attention_masks(Table& table) {
@@ -349,11 +338,6 @@ void add_attention_masks(Table& table) {
                                     .options = {.causal = true, .window = 3},
                                     .global_tokens = every_nth(349, stride)}));
   }
-  table.push_back(attention_case({.variant = "cached causal window",
-                                  .queries = {1, 3},
-                                  .keys = {150, 80},
-                                  .options = {.causal = true, .window = 20},
-                                  .first_positions = {149, 77}}));
   table.push_back(attention_case({.variant = "window that sees nothing",
                                   .queries = {20},
                                   .keys = {5},
@@ -378,13 +362,6 @@ void add_attention_scores(Table& table) {
                                   .kv_heads = 2,
                                   .t5 = true,
                                   .t5_rule = {.buckets = 8, .max_distance = 20}}));
-  table.push_back(attention_case({.variant = "t5 cached causal",
-                                  .queries = {1, 2},
-                                  .keys = {60, 131},
-                                  .options = {.causal = true},
-                                  .t5 = true,
-                                  .t5_rule = {.bidirectional = false},
-                                  .first_positions = {59, 129}}));
   table.push_back(
       attention_case({.variant = "t5 window dropout soft_cap",
                       .queries = lengths,
@@ -435,10 +412,8 @@ void add_pool(Table& table) {
 void add_losses(Table& table) {
   constexpr float kScale = 0.125f;  // of the gradient
   for (const bool bias : {false, true}) {
-    for (const LinearLayout layout : {LinearLayout::out_in, LinearLayout::in_out}) {
-      table.push_back(vocabulary_cross_entropy_case(
-          {.rows = 7, .width = 12, .vocabulary = 23, .bias = bias, .layout = layout}));
-    }
+    table.push_back(
+        vocabulary_cross_entropy_case({.rows = 7, .width = 12, .vocabulary = 23, .bias = bias}));
   }
   table.push_back(vocabulary_cross_entropy_case({.rows = 1, .width = 4, .vocabulary = 2}));
   table.push_back(  // nothing was masked in this batch
@@ -454,7 +429,6 @@ void add_losses(Table& table) {
       {.rows = 9,
        .width = 12,
        .vocabulary = 37,
-       .layout = LinearLayout::in_out,
        .options = {.label_smoothing = 0.2f, .soft_cap = 3, .gradient_scale = kScale},
        .ignore_some = true}));
   table.push_back(vocabulary_cross_entropy_case(
