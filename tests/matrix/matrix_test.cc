@@ -1,16 +1,19 @@
-// Every pair of switches is in some model of the covering set. Each model: gradients equal finite
-// differences of a second implementation in double precision; the bits are the same with and
-// without a tape, in a batch and alone, after saving and loading; and it learns to copy.
+// Every pair of switches occurs in some model of the covering set, and every model of the set is
+// checked for: outputs and gradients against a second implementation in double precision; the same
+// bits with and without a tape, in a batch and alone, through a KV cache and without one, after
+// save and load; int8 weights within a tolerance of f32; and that it learns to copy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 
 #include "axes.h"
+#include "base/file_testing.h"
 #include "base/sanitized_testing.h"
+#include "decoding.h"
 #include "kernels/rows/optimizer.h"
+#include "model/quantize.h"
 #include "reference_model.h"
 #include "sample.h"
 
@@ -87,7 +90,15 @@ Network restless(const ModelConfig& config) {
   return model;
 }
 
-struct Matrix : testing::TestWithParam<size_t> {
+// Types are 0 in a decode step, so they are here.
+Sample without_token_types(Sample sample) {
+  for (PackedBatch* batch : {&sample.source, &sample.target}) {
+    std::ranges::fill(batch->token_types, 0);
+  }
+  return sample;
+}
+
+struct Matrix : FolderTest, testing::WithParamInterface<size_t> {
   const MatrixCase& one() const { return covering_set()[GetParam()]; }
   const ModelConfig& config() const { return one().config; }
   std::string where() const { return one().title + ", seed " + std::to_string(kSeed); }
@@ -115,6 +126,10 @@ struct Matrix : testing::TestWithParam<size_t> {
   void the_tape_does_not_change_a_bit();
   void a_batch_gives_the_bits_of_its_sequences();
   void saved_and_loaded_it_is_the_same();
+  void a_kv_cache_gives_the_bits_of_recomputation();
+  void int8_is_near_f32_and_batch_invariant();
+  void expect_batch_equals_sequences(const Network& model);
+  void expect_kv_cache_equals_recomputation(const Network& model);
 };
 
 // ---- what must hold --------------------------------------------------------------------------
@@ -201,8 +216,7 @@ void Matrix::the_tape_does_not_change_a_bit() {
   EXPECT_EQ(loss_of(model, sample, &tape), loss);
 }
 
-void Matrix::a_batch_gives_the_bits_of_its_sequences() {
-  const Network model = restless(config());
+void Matrix::expect_batch_equals_sequences(const Network& model) {
   const Sample sample = random_sample(config(), kLengths, kSeed);
   const std::vector<float> together = outputs(model, sample, nullptr, 2);
   std::vector<float> alone;
@@ -216,13 +230,48 @@ void Matrix::a_batch_gives_the_bits_of_its_sequences() {
   EXPECT_EQ(alone.size(), together.size());
 }
 
+void Matrix::a_batch_gives_the_bits_of_its_sequences() {
+  expect_batch_equals_sequences(restless(config()));
+}
+
+// Prefill in one step, in chunks of 3 rows, and row by row.
+void Matrix::expect_kv_cache_equals_recomputation(const Network& model) {
+  if (config().family == Family::encoder_only || config().head != Head::language_model) return;
+  const Sample sample = without_token_types(random_sample(config(), kLengths, kSeed));
+  const std::vector<float> expected = outputs(model, sample);
+  for (const int64_t chunk : {int64_t{1}, int64_t{3}, int64_t{12}}) {
+    EXPECT_TRUE(same_bits(cached_logits(model, sample, chunk), expected)) << "chunks of " << chunk;
+  }
+}
+
+void Matrix::a_kv_cache_gives_the_bits_of_recomputation() {
+  expect_kv_cache_equals_recomputation(restless(config()));
+}
+
+void Matrix::int8_is_near_f32_and_batch_invariant() {
+  const Network model = restless(config());
+  ThreadPool pool(1);
+  const Network int8 = quantize(model, {WeightType::int8, NameFilter(""), pool}).network;
+  const Sample sample = random_sample(config(), kLengths, kSeed);
+  const std::vector<float> expected = outputs(model, sample), found = outputs(int8, sample);
+  ASSERT_EQ(found.size(), expected.size());
+  double error = 0, square = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    error += std::pow(double{found[i]} - expected[i], 2);
+    square += std::pow(double{expected[i]}, 2);
+  }
+  RecordProperty("int8_error", std::to_string(std::sqrt(error / square)));
+  // Measured over the set: median 0.02, largest 0.09 (width 16, large random weights). A wrong scale
+  // or a missing term gives 0.3 and more.
+  EXPECT_LE(std::sqrt(error / square), 0.1);
+  expect_batch_equals_sequences(int8);
+  expect_kv_cache_equals_recomputation(int8);
+}
+
 void Matrix::saved_and_loaded_it_is_the_same() {
   const Network model = restless(config());
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("heed_matrix_" + std::to_string(GetParam()));
-  model.save(folder.string());
-  const Network again = Network::load(folder.string());
-  std::filesystem::remove_all(folder);
+  model.save(path("saved"));
+  const Network again = Network::load(path("saved"));
   EXPECT_EQ(again.hugging_face().model_type, model.hugging_face().model_type);
   // A Hugging Face config may spell the same model differently; Heed's own must be identical.
   if (model.hugging_face().model_type == "heed") {
@@ -251,11 +300,13 @@ TEST_P(Matrix, HoldsItsPromises) {
   check("tape", &Matrix::the_tape_does_not_change_a_bit);
   check("batch", &Matrix::a_batch_gives_the_bits_of_its_sequences);
   check("save and load", &Matrix::saved_and_loaded_it_is_the_same);
+  check("KV cache", &Matrix::a_kv_cache_gives_the_bits_of_recomputation);
+  check("int8", &Matrix::int8_is_near_f32_and_batch_invariant);
 }
 
 // ---- learning --------------------------------------------------------------------------------
 
-constexpr uint32_t kSteps = kSanitized ? 12 : 700;
+constexpr uint32_t kSteps = kSanitized ? 12 : 1000;
 
 // Short warm-up, then linear decay to 0.
 float learning_rate(uint32_t step) {
@@ -342,22 +393,20 @@ class Pupil {
 
 TEST_P(Matrix, LearnsToCopy) {
   SCOPED_TRACE(where());
-  double share = 0;
-  // A start may be unlucky, and then another is not.
-  for (const uint64_t seed : {kSeed, kSeed + 1}) {
-    Pupil pupil(config(), seed);
-    const double first = pupil.learn(1);
-    double last = first;
-    uint32_t step = 2;
-    for (; step <= kSteps && share < 0.99; ++step) {
-      last = pupil.learn(step);
-      if (step % 100 == 0) share = pupil.examine();
-    }
-    EXPECT_LT(last, first) << "seed " << seed;
-    RecordProperty("steps", static_cast<int>(step - 1));
-    if (kSanitized || share >= 0.95) return;
+  Pupil pupil(config(), kSeed);
+  const double first = pupil.learn(1);
+  double last = first, share = 0;
+  uint32_t step = 2;
+  for (; step <= kSteps && share < 0.99; ++step) {
+    last = pupil.learn(step);
+    if (step % 100 == 0) share = pupil.examine();
   }
-  FAIL() << "right answers: " << share;
+  RecordProperty("steps", static_cast<int>(step - 1));
+  EXPECT_LT(last, first);
+  // Under sanitizers the few steps only show that the loss falls.
+  if (!kSanitized) {
+    EXPECT_GE(share, 0.95) << "share of right answers";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Config, Matrix, testing::Range(size_t{0}, covering_set().size()));
