@@ -6,6 +6,7 @@
 #include "heed/metrics.h"
 #include "heed/tasks.h"
 #include "heed/train.h"
+#include "heed/translate.h"
 #include "infer/tasks/task_testing.h"
 
 namespace heed {
