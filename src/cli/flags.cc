@@ -1,9 +1,11 @@
 #include "cli/flags.h"
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <functional>
 #include <type_traits>
 
+#include "cli/program.h"
 #include "heed/error.h"
 
 namespace heed::cli {
@@ -42,112 +44,115 @@ bool parse(const std::string& text, Range<T> range, T& value) {
   return true;
 }
 
-void add_valued_flag(CLI::App& command, const std::string& flag, const std::string& value_name,
+void add_valued_flag(Command command, const std::string& flag, const std::string& value_name,
                      const std::string& help, std::function<void(const std::string& text)> read) {
   // Not CLI11's own conversion, which takes "010" for eight and "0x10" for sixteen.
   const auto read_last = [read = std::move(read)](const CLI::results_t& results) {
     read(results.back());
     return true;
   };
-  command.add_option(flag, read_last, help)
+  command.app()
+      .add_option(flag, read_last, help)
       ->type_name(value_name)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 template <class T>
-T read_number(const CLI::App& command, const std::string& flag, const std::string& text,
+T read_number(const Command& command, const std::string& flag, const std::string& text,
               Range<T> range) {
   T value{};
   if (parse(text, range, value)) return value;
   throw Error(ErrorCode::invalid_argument,
               flag + ": expected " + expectation(range) + ", found '" + text + "'",
-              describe(*command.get_option(flag)));
+              describe(*command.app().get_option(flag)));
 }
 
 template <class T>
-void add_checked_number(CLI::App& command, const std::string& flag, T& value, Range<T> range,
+void add_checked_number(Command command, const std::string& flag, T& value, Range<T> range,
                         const std::string& help) {
   add_valued_flag(command, flag, "N", help + " (default " + to_text(value) + ")",
-                  [&command, flag, &value, range](const std::string& text) {
+                  [command, flag, &value, range](const std::string& text) {
                     value = read_number(command, flag, text, range);
                   });
 }
 
 }  // namespace
 
-void add_number(CLI::App& command, const std::string& flag, int& value, Range<int> range,
+void add_number(Command command, const std::string& flag, int& value, Range<int> range,
                 const std::string& help) {
   add_checked_number(command, flag, value, range, help);
 }
 
-void add_number(CLI::App& command, const std::string& flag, uint64_t& value, Range<uint64_t> range,
+void add_number(Command command, const std::string& flag, uint64_t& value, Range<uint64_t> range,
                 const std::string& help) {
   add_checked_number(command, flag, value, range, help);
 }
 
-void add_number(CLI::App& command, const std::string& flag, double& value, Range<double> range,
+void add_number(Command command, const std::string& flag, double& value, Range<double> range,
                 const std::string& help) {
   add_checked_number(command, flag, value, range, help);
 }
 
-void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
+void add_number(Command command, const std::string& flag, std::optional<double>& value,
                 Range<double> range, const std::string& help) {
   add_valued_flag(command, flag, "N", help,
-                  [&command, flag, &value, range](const std::string& text) {
+                  [command, flag, &value, range](const std::string& text) {
                     value = read_number(command, flag, text, range);
                   });
 }
 
-void add_number(CLI::App& command, const std::string& flag, std::optional<int>& value,
+void add_number(Command command, const std::string& flag, std::optional<int>& value,
                 Range<int> range, const std::string& help) {
   add_valued_flag(command, flag, "N", help,
-                  [&command, flag, &value, range](const std::string& text) {
+                  [command, flag, &value, range](const std::string& text) {
                     value = read_number(command, flag, text, range);
                   });
 }
 
-void add_text(CLI::App& command, const std::string& flag, std::string& value,
+void add_text(Command command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help) {
   const std::string shown_default = value.empty() ? "" : " (default " + value + ")";
   add_valued_flag(command, flag, value_name, help + shown_default,
                   [&value](const std::string& text) { value = text; });
 }
 
-void add_texts(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+void add_texts(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& value_name, const std::string& help) {
   // One value a flag: "--ref a b" must leave b to the arguments.
-  command.add_option(flag, values, help)
+  command.app()
+      .add_option(flag, values, help)
       ->type_name(value_name)
       ->allow_extra_args(false)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_files(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+void add_files(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& help) {
-  command.add_option(flag, values, help)
+  command.app()
+      .add_option(flag, values, help)
       ->type_name("FILES")
       ->expected(1, -1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_argument(CLI::App& command, const std::string& name, std::string& value,
+void add_argument(Command command, const std::string& name, std::string& value,
                   const std::string& help) {
   const std::string shown_default = value.empty() ? "" : " (default " + value + ")";
-  command.add_option(name, value, help + shown_default)->type_name("");
+  command.app().add_option(name, value, help + shown_default)->type_name("");
 }
 
-void add_arguments(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+void add_arguments(Command command, const std::string& name, std::vector<std::string>& values,
                    const std::string& help) {
-  command.add_option(name, values, help)->type_name("")->expected(0, -1);
+  command.app().add_option(name, values, help)->type_name("")->expected(0, -1);
 }
 
-void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help) {
-  command.add_flag(flag, value, help)->disable_flag_override();
+void add_switch(Command command, const std::string& flag, bool& value, const std::string& help) {
+  command.app().add_flag(flag, value, help)->disable_flag_override();
 }
 
-void add_common_flags(CLI::App& command, CommonFlags& flags, const std::string& threads_help) {
+void add_common_flags(Command command, CommonFlags& flags, const std::string& threads_help) {
   add_number(command, "--threads", flags.threads, {.min = 0, .max = kMaxThreads}, threads_help);
   add_number(command, "--seed", flags.seed, {}, "where random numbers start");
   add_switch(command, "--json", flags.json, "print the results as one JSON document");

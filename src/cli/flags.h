@@ -8,12 +8,17 @@
 // says what was expected.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/program.h"
+
+namespace CLI {
+class Option;
+}
 
 namespace heed::cli {
 
@@ -23,32 +28,32 @@ struct Range {  // both ends included
   T max = std::numeric_limits<T>::max();
 };
 
-void add_number(CLI::App& command, const std::string& flag, int& value, Range<int> range,
+void add_number(Command command, const std::string& flag, int& value, Range<int> range,
                 const std::string& help);
-void add_number(CLI::App& command, const std::string& flag, uint64_t& value, Range<uint64_t> range,
+void add_number(Command command, const std::string& flag, uint64_t& value, Range<uint64_t> range,
                 const std::string& help);
-void add_number(CLI::App& command, const std::string& flag, double& value, Range<double> range,
+void add_number(Command command, const std::string& flag, double& value, Range<double> range,
                 const std::string& help);
 // Without a default: `help` says what happens when it is not given.
-void add_number(CLI::App& command, const std::string& flag, std::optional<double>& value,
+void add_number(Command command, const std::string& flag, std::optional<double>& value,
                 Range<double> range, const std::string& help);
-void add_number(CLI::App& command, const std::string& flag, std::optional<int>& value,
+void add_number(Command command, const std::string& flag, std::optional<int>& value,
                 Range<int> range, const std::string& help);
-void add_text(CLI::App& command, const std::string& flag, std::string& value,
+void add_text(Command command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help);
 // May be given several times: `values` has them in their order.
-void add_texts(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+void add_texts(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& value_name, const std::string& help);
 // Takes all values up to the next flag, so only for verbs without arguments; may be given again.
-void add_files(CLI::App& command, const std::string& flag, std::vector<std::string>& values,
+void add_files(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& help);
 // An argument without a flag, FILE in `heed eval bleu FILE`; at most one.
-void add_argument(CLI::App& command, const std::string& name, std::string& value,
+void add_argument(Command command, const std::string& name, std::string& value,
                   const std::string& help);
 // Any number of them: FILE… in `heed tokenizer encode FILE…`.
-void add_arguments(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+void add_arguments(Command command, const std::string& name, std::vector<std::string>& values,
                    const std::string& help);
-void add_switch(CLI::App& command, const std::string& flag, bool& value, const std::string& help);
+void add_switch(Command command, const std::string& flag, bool& value, const std::string& help);
 
 // The flags that every verb takes and that mean the same everywhere.
 struct CommonFlags {
@@ -56,7 +61,7 @@ struct CommonFlags {
   uint64_t seed = 0;
   bool json = false;
 };
-void add_common_flags(CLI::App& command, CommonFlags& flags,
+void add_common_flags(Command command, CommonFlags& flags,
                       const std::string& threads_help = "threads to use; 0 means every CPU");
 
 // "--threads N: threads to use …": what a hint says about one flag.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cli/program.h"
 #include "heed/error.h"
 
 namespace heed::cli {
@@ -14,20 +15,21 @@ namespace {
 class Flags : public testing::Test {
  protected:
   Flags() {
-    add_number(app_, "--layers", layers_, {.min = 1, .max = 100}, "layers of the model");
-    add_number(app_, "--rate", rate_, {.min = 0}, "learning rate");
-    add_number(app_, "--offset", offset_, {}, "any number");
-    add_number(app_, "--bias", bias_, {.min = 0}, "a number that may be missing");
-    add_text(app_, "--name", name_, "TEXT", "a name");
-    add_texts(app_, "--ref", refs_, "FILE", "any number of files");
-    add_argument(app_, "INPUT", input_, "a file");
-    add_common_flags(app_, common_);
+    add_number(command_, "--layers", layers_, {.min = 1, .max = 100}, "layers of the model");
+    add_number(command_, "--rate", rate_, {.min = 0}, "learning rate");
+    add_number(command_, "--offset", offset_, {}, "any number");
+    add_number(command_, "--bias", bias_, {.min = 0}, "a number that may be missing");
+    add_text(command_, "--name", name_, "TEXT", "a name");
+    add_texts(command_, "--ref", refs_, "FILE", "any number of files");
+    add_argument(command_, "INPUT", input_, "a file");
+    add_common_flags(command_, common_);
+    command_.on_run([](Output&) {});
   }
 
-  // CLI11 takes arguments last first.
   void parse(std::vector<std::string> arguments) {
-    std::reverse(arguments.begin(), arguments.end());
-    app_.parse(arguments);
+    arguments.insert(arguments.begin(), command_.name());
+    Output out(stdout);
+    program_.run(std::move(arguments), out);
   }
 
   // The message and the hint, on two lines, of the error that `arguments` bring about.
@@ -41,7 +43,8 @@ class Flags : public testing::Test {
     return "no error";
   }
 
-  CLI::App app_;
+  Program program_;
+  Command command_ = program_.add_verb("test", "a verb with flags of every kind");
   int layers_ = 6;
   double rate_ = 0.5, offset_ = 0;
   std::optional<double> bias_;
@@ -120,8 +123,10 @@ TEST_F(Flags, RefuseWhatIsNoNumber) {
 }
 
 TEST_F(Flags, DescribeThemselves) {
-  EXPECT_EQ(describe(*app_.get_option("--layers")), "--layers N: layers of the model (default 6)");
-  EXPECT_EQ(describe(*app_.get_option("--json")), "--json: print the results as one JSON document");
+  EXPECT_EQ(error({"--layers"}),
+            "--layers needs a value\n--layers N: layers of the model (default 6)");
+  EXPECT_EQ(error({"--json=1"}),
+            "--json takes no value\n--json: print the results as one JSON document");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string progress_text(int64_t lines, const LineReader& reader) {
 
 }  // namespace
 
-void add_line_flags(CLI::App& command, LineFlags& flags) {
+void add_line_flags(Command command, LineFlags& flags) {
   add_text(command, "--model", flags.model, "DIR", "a model folder");
   add_arguments(command, "FILE", flags.files, "text, one input a line; none or -: standard input");
   add_number(command, "--batch-tokens", flags.batch_tokens, {.min = 1, .max = 1 << 24},
@@ -37,7 +37,7 @@ void add_line_flags(CLI::App& command, LineFlags& flags) {
   add_number(command, "--max-tokens", flags.max_tokens, {.min = 0, .max = 1 << 24},
              "cut inputs to so many tokens; 0 means as many as the model reads");
   add_common_flags(command, flags);
-  command.get_option("--json")->description("print one JSON object a line");
+  command.set_help("--json", "print one JSON object a line");
 }
 
 Model load_model(const std::string& folder, const std::string& example) {

@@ -31,7 +31,7 @@ struct LineFlags : CommonFlags {
     return {.threads = threads, .batch_tokens = batch_tokens, .max_tokens = max_tokens};
   }
 };
-void add_line_flags(CLI::App& command, LineFlags& flags);
+void add_line_flags(Command command, LineFlags& flags);
 
 // Loads --model; throws with `example` as the hint when it is missing.
 Model load_model(const std::string& folder, const std::string& example);

@@ -1,5 +1,6 @@
 #include "cli/program.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -137,24 +138,9 @@ std::vector<std::string> split_empty_values(std::vector<std::string> arguments) 
   return result;
 }
 
-}  // namespace
-
-Program::Program() : heed_("The Transformer in modern C++: one library, one command.", "heed") {
-  heed_.formatter(std::make_shared<HelpFormatter>());
-  heed_.set_help_flag("-h,--help", "show this help");
-  heed_.set_version_flag("-V,--version", std::string("heed ") + version(), "show the version");
-  heed_.get_help_ptr()->group("Flags");
-  heed_.get_version_ptr()->group("Flags");
-  heed_.option_defaults()->group("Flags");
-  heed_.require_subcommand(0, 1);
-  heed_.allow_extras();  // collected, and refused in our own words
-  heed_.footer(kExamples);
-}
-
-CLI::App& Program::add_command(CLI::App& parent, const std::string& name,
-                               const std::string& summary) {
+CLI::App& new_command(CLI::App& parent, const std::string& name, const std::string& summary) {
   CLI::App* command = parent.add_subcommand(name, summary);
-  command->group(&parent == &heed_ ? "Verbs" : "Topics");
+  command->group(parent.get_parent() == nullptr ? "Verbs" : "Topics");
   command->get_help_ptr()->group("Flags");
   command->require_subcommand(0, 1);
   command->allow_extras();
@@ -162,33 +148,76 @@ CLI::App& Program::add_command(CLI::App& parent, const std::string& name,
   return *command;
 }
 
-Program::Wish Program::parse(std::vector<std::string> arguments) {
+}  // namespace
+
+Command Command::add_topic(const std::string& name, const std::string& summary) const {
+  return {*program_, new_command(*app_, name, summary)};
+}
+
+void Command::on_run(Action action) const { program_->actions_[app_] = std::move(action); }
+void Command::footer(const std::string& text) const { app_->footer(text); }
+
+void Command::set_help(const std::string& flag, const std::string& help) const {
+  app_->get_option(flag)->description(help);
+}
+
+bool Command::given(const std::string& flag) const { return app_->count(flag) > 0; }
+std::string Command::name() const { return app_->get_name(); }
+std::string Command::summary() const { return app_->get_description(); }
+
+std::vector<Command> Command::subcommands() const {
+  std::vector<Command> commands;
+  for (CLI::App* app : app_->get_subcommands({})) commands.push_back({*program_, *app});
+  return commands;
+}
+
+Program::Program()
+    : heed_(std::make_unique<CLI::App>("The Transformer in modern C++: one library, one command.",
+                                       "heed")) {
+  heed_->formatter(std::make_shared<HelpFormatter>());
+  heed_->set_help_flag("-h,--help", "show this help");
+  heed_->set_version_flag("-V,--version", std::string("heed ") + version(), "show the version");
+  heed_->get_help_ptr()->group("Flags");
+  heed_->get_version_ptr()->group("Flags");
+  heed_->option_defaults()->group("Flags");
+  heed_->require_subcommand(0, 1);
+  heed_->allow_extras();  // collected, and refused by refuse_unknown_arguments()
+  heed_->footer(kExamples);
+}
+
+Program::~Program() = default;
+
+Command Program::add_verb(const std::string& name, const std::string& summary) {
+  return {*this, new_command(*heed_, name, summary)};
+}
+
+Program::Request Program::parse(std::vector<std::string> arguments) {
   arguments = split_empty_values(std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them last first
-  Wish wish = Wish::run;
+  Request request = Request::run;
   try {
-    heed_.parse(std::move(arguments));
+    heed_->parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
-    wish = Wish::help;
+    request = Request::help;
   } catch (const CLI::CallForVersion&) {
-    wish = Wish::version;
+    request = Request::version;
   } catch (const CLI::ArgumentMismatch& mismatch) {
-    throw wrong_value_count(*chosen_commands(heed_).back(), mismatch);
+    throw wrong_value_count(*chosen_commands(*heed_).back(), mismatch);
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::invalid_argument, error.what(),
-                see_help(*chosen_commands(heed_).back()));
+                see_help(*chosen_commands(*heed_).back()));
   }
-  refuse_unknown_arguments(chosen_commands(heed_));
-  return wish;
+  refuse_unknown_arguments(chosen_commands(*heed_));
+  return request;
 }
 
 void Program::run(std::vector<std::string> arguments, Output& out) {
   const bool nothing_asked = arguments.empty();
-  const Wish wish = parse(std::move(arguments));
-  if (wish == Wish::version) return out.write(heed_.version() + "\n");
-  if (wish == Wish::help || nothing_asked) return out.write(heed_.help());
+  const Request request = parse(std::move(arguments));
+  if (request == Request::version) return out.write(heed_->version() + "\n");
+  if (request == Request::help || nothing_asked) return out.write(heed_->help());
 
-  const CLI::App& command = *chosen_commands(heed_).back();
+  const CLI::App& command = *chosen_commands(*heed_).back();
   const auto action = actions_.find(&command);
   if (action == actions_.end()) {
     throw Error(ErrorCode::invalid_argument, full_name(command) + " needs a topic",

@@ -20,14 +20,14 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 class ProgramTest : public testing::Test {
  protected:
   ProgramTest() {
-    CLI::App& greet = program_.add_command(program_.heed(), "greet", "Say hello");
+    const Command greet = program_.add_verb("greet", "Say hello");
     add_text(greet, "--name", name_, "TEXT", "whom to greet");
     add_switch(greet, "--loud", loud_, "shout");
-    program_.on_run(greet, [this](Output& out) { out.write("hello " + name_ + "\n"); });
+    greet.on_run([this](Output& out) { out.write("hello " + name_ + "\n"); });
 
-    CLI::App& count = program_.add_command(program_.heed(), "count", "Count");
-    CLI::App& up = program_.add_command(count, "up", "Count upwards");
-    program_.on_run(up, [](Output& out) { out.write("1 2 3\n"); });
+    const Command count = program_.add_verb("count", "Count");
+    const Command up = count.add_topic("up", "Count upwards");
+    up.on_run([](Output& out) { out.write("1 2 3\n"); });
   }
 
   std::string output(std::vector<std::string> arguments) {

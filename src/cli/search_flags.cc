@@ -52,7 +52,7 @@ LengthPenaltyRule rule_named(const std::string& name) {
 
 }  // namespace
 
-void add_search_flags(CLI::App& command, SearchFlags& flags) {
+void add_search_flags(Command command, SearchFlags& flags) {
   add_text(command, "--model", flags.model, "DIR", "a model folder");
   add_text(
       command, "--inputs", flags.inputs, "FILE",

@@ -25,7 +25,7 @@ struct SearchFlags : CommonFlags {
   std::optional<int> batch_tokens;
   std::optional<double> kv_memory_mb;
 };
-void add_search_flags(CLI::App& command, SearchFlags& flags);
+void add_search_flags(Command command, SearchFlags& flags);
 
 // Where neither a flag nor the model's files say.
 struct SearchDefaults {

@@ -6,19 +6,19 @@ namespace heed::cli {
 namespace {
 
 // Every command must say what it is for, in one line that fits a terminal.
-void expect_summaries(const CLI::App& command) {
-  for (const CLI::App* sub : command.get_subcommands({})) {
-    const std::string summary = sub->get_description();
-    EXPECT_FALSE(summary.empty()) << sub->get_name();
-    EXPECT_LE(summary.size(), 70u) << sub->get_name();
-    expect_summaries(*sub);
+void expect_summaries(const Command& command) {
+  for (const Command& sub : command.subcommands()) {
+    const std::string summary = sub.summary();
+    EXPECT_FALSE(summary.empty()) << sub.name();
+    EXPECT_LE(summary.size(), 70u) << sub.name();
+    expect_summaries(sub);
   }
 }
 
 TEST(Verbs, EachHasASummary) {
   Program program;
   add_verbs(program);
-  EXPECT_FALSE(program.heed().get_subcommands({}).empty());
+  EXPECT_FALSE(program.heed().subcommands().empty());
   expect_summaries(program.heed());
 }
 

@@ -170,8 +170,7 @@ void run_attend(const AttendFlags& flags, Output& out) {
 }  // namespace
 
 void add_attend(Program& program) {
-  CLI::App& attend =
-      program.add_command(program.heed(), "attend", "Show where the tokens of a text look");
+  const Command attend = program.add_verb("attend", "Show where the tokens of a text look");
   const auto flags = std::make_shared<AttendFlags>();
   add_text(attend, "--model", flags->model, "DIR", "a model folder");
   add_argument(attend, "SOURCE", flags->source, "a text");
@@ -186,7 +185,7 @@ void add_attend(Program& program) {
              "cut texts to so many tokens");
   add_common_flags(attend, *flags);
   attend.footer(kHelp);
-  program.on_run(attend, [flags](Output& out) { run_attend(*flags, out); });
+  attend.on_run([flags](Output& out) { run_attend(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -148,8 +148,8 @@ void run_text(TextFlags& flags, Output& out) {
   out.write(flags.json ? to_json(bench) : to_text(bench));
 }
 
-void add_bench_text(Program& program, CLI::App& bench) {
-  CLI::App& text = program.add_command(bench, "text", "Tokenizers: text into ids");
+void add_bench_text(Command bench) {
+  const Command text = bench.add_topic("text", "Tokenizers: text into ids");
   const auto flags = std::make_shared<TextFlags>();
   add_text(text, "--file", flags->options.file, "FILE",
            "the text, plain, .gz or .zst; without it, made-up words");
@@ -159,29 +159,29 @@ void add_bench_text(Program& program, CLI::App& bench) {
              "how long each row is repeated");
   add_common_flags(text, *flags);
   text.footer(kTextHelp);
-  program.on_run(text, [flags](Output& out) { run_text(*flags, out); });
+  text.on_run([flags](Output& out) { run_text(*flags, out); });
 }
 
 }  // namespace
 
 void add_bench(Program& program) {
-  CLI::App& bench = program.add_command(program.heed(), "bench", "Measure speed on this machine");
+  const Command bench = program.add_verb("bench", "Measure speed on this machine");
 
-  CLI::App& ops = program.add_command(bench, "ops", "Each operation of the library by itself");
+  const Command ops = bench.add_topic("ops", "Each operation of the library by itself");
   const auto flags = std::make_shared<OpsFlags>();
   add_text(ops, "--filter", flags->options.filter, "TEXT", "only rows whose name contains TEXT");
   add_number(ops, "--seconds", flags->options.seconds_per_row, {.min = 0.001, .max = 3600},
              "how long each row is repeated");
   add_common_flags(ops, *flags);
   ops.footer(kOpsHelp);
-  program.on_run(ops, [flags](Output& out) { run_ops(*flags, out); });
+  ops.on_run([flags](Output& out) { run_ops(*flags, out); });
 
-  add_bench_train(program, bench);
-  add_bench_encode(program, bench);
-  add_bench_translate(program, bench);
-  add_bench_generate(program, bench);
-  add_bench_layers(program, bench);
-  add_bench_text(program, bench);
+  add_bench_train(bench);
+  add_bench_encode(bench);
+  add_bench_translate(bench);
+  add_bench_generate(bench);
+  add_bench_layers(bench);
+  add_bench_text(bench);
 }
 
 }  // namespace heed::cli

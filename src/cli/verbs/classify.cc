@@ -80,14 +80,13 @@ void run_classify(const ClassifyFlags& flags, Output& out) {
 }  // namespace
 
 void add_classify(Program& program) {
-  CLI::App& classify =
-      program.add_command(program.heed(), "classify", "Label texts, or give them scores");
+  const Command classify = program.add_verb("classify", "Label texts, or give them scores");
   const auto flags = std::make_shared<ClassifyFlags>();
   add_switch(classify, "--pair", flags->pair, "each line is two texts with a tab between");
   add_switch(classify, "--all", flags->all, "print every label with its probability");
   add_line_flags(classify, *flags);
   classify.footer(kHelp);
-  program.on_run(classify, [flags](Output& out) { run_classify(*flags, out); });
+  classify.on_run([flags](Output& out) { run_classify(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -35,15 +35,15 @@ void run_convert(const ConvertFlags& flags, Output& out) {
 }  // namespace
 
 void add_convert(Program& program) {
-  CLI::App& convert = program.add_command(
-      program.heed(), "convert", "Write a model folder anew: as safetensors, in another type");
+  const Command convert =
+      program.add_verb("convert", "Write a model folder anew: as safetensors, in another type");
   const auto flags = std::make_shared<ConvertFlags>();
   add_text(convert, "--model", flags->model, "DIR", "the model folder to read");
   add_text(convert, "--out", flags->out, "DIR", "a new or an empty folder to write");
   add_text(convert, "--type", flags->options.type, "TYPE", "f32, f16 or bf16");
   add_switch(convert, "--force", flags->force, "replace whatever model --out holds");
   add_common_flags(convert, *flags);
-  program.on_run(convert, [flags](Output& out) { run_convert(*flags, out); });
+  convert.on_run([flags](Output& out) { run_convert(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -162,7 +162,7 @@ void run_embed(const EmbedFlags& flags, Output& out) {
 }  // namespace
 
 void add_embed(Program& program) {
-  CLI::App& embed = program.add_command(program.heed(), "embed", "Turn texts into vectors");
+  const Command embed = program.add_verb("embed", "Turn texts into vectors");
   const auto flags = std::make_shared<EmbedFlags>();
   add_text(embed, "--pooling", flags->pooling, "NAME",
            "mean, first or last; else what the model's files say");
@@ -175,7 +175,7 @@ void add_embed(Program& program) {
   add_text(embed, "--out", flags->out, "FILE", "write a safetensors file with all vectors");
   add_line_flags(embed, *flags);
   embed.footer(kHelp);
-  program.on_run(embed, [flags](Output& out) { run_embed(*flags, out); });
+  embed.on_run([flags](Output& out) { run_embed(*flags, out); });
 }
 
 }  // namespace heed::cli

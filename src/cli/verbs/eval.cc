@@ -49,10 +49,10 @@ double parse_number(std::string_view text, const std::string& where) {
 }
 
 void add_eval(Program& program) {
-  CLI::App& eval = program.add_command(program.heed(), "eval", "Score output against the truth");
-  add_eval_translation(program, eval);
-  add_eval_labels(program, eval);
-  add_eval_structures(program, eval);
+  const Command eval = program.add_verb("eval", "Score output against the truth");
+  add_eval_translation(eval);
+  add_eval_labels(eval);
+  add_eval_structures(eval);
   eval.footer(kHelp);
 }
 

@@ -79,13 +79,13 @@ void run_fill(const FillFlags& flags, Output& out) {
 }  // namespace
 
 void add_fill(Program& program) {
-  CLI::App& fill = program.add_command(program.heed(), "fill", "Guess the masked words of a text");
+  const Command fill = program.add_verb("fill", "Guess the masked words of a text");
   const auto flags = std::make_shared<FillFlags>();
   add_number(fill, "--top", flags->top, {.min = 1, .max = 1000}, "candidates for each mask");
   add_switch(fill, "--text", flags->text, "print the text with the likeliest pieces in it");
   add_line_flags(fill, *flags);
   fill.footer(kHelp);
-  program.on_run(fill, [flags](Output& out) { run_fill(*flags, out); });
+  fill.on_run([flags](Output& out) { run_fill(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -64,8 +64,7 @@ void run_forward_verb(ForwardFlags& flags, Output& out) {
 }  // namespace
 
 void add_forward(Program& program) {
-  CLI::App& forward =
-      program.add_command(program.heed(), "forward", "Run raw token ids and write the tensors");
+  const Command forward = program.add_verb("forward", "Run raw token ids and write the tensors");
   const auto flags = std::make_shared<ForwardFlags>();
   add_text(forward, "--model", flags->model, "DIR", "a model folder");
   add_text(forward, "--inputs", flags->options.inputs, "FILE", "JSON with the ids");
@@ -74,7 +73,7 @@ void add_forward(Program& program) {
   add_switch(forward, "--attention", flags->options.attention, "write attention maps too");
   add_common_flags(forward, *flags);
   forward.footer(kHelp);
-  program.on_run(forward, [flags](Output& out) { run_forward_verb(*flags, out); });
+  forward.on_run([flags](Output& out) { run_forward_verb(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -135,7 +135,7 @@ void run_generate(GenerateFlags& flags, Output& out) {
 }  // namespace
 
 void add_generate(Program& program) {
-  CLI::App& generate = program.add_command(program.heed(), "generate", "Continue a prompt");
+  const Command generate = program.add_verb("generate", "Continue a prompt");
   const auto flags = std::make_shared<GenerateFlags>();
   add_text(generate, "--prompt", flags->prompt, "TEXT", "what the text begins with, or the source");
   add_number(generate, "--temperature", flags->temperature, {.min = 0, .max = 1000},
@@ -148,9 +148,8 @@ void add_generate(Program& program) {
   add_texts(generate, "--stop", flags->stop, "TEXT", "ends the text; may be given again");
   add_search_flags(generate, *flags);
   generate.footer(kHelp);
-  const CLI::App* command = &generate;
-  program.on_run(generate, [flags, command](Output& out) {
-    flags->has_prompt = command->count("--prompt") > 0;
+  generate.on_run([flags, generate](Output& out) {
+    flags->has_prompt = generate.given("--prompt");
     run_generate(*flags, out);
   });
 }

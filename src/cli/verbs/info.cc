@@ -70,13 +70,13 @@ void run_info(const InfoFlags& flags, Output& out) {
 }  // namespace
 
 void add_info(Program& program) {
-  CLI::App& info = program.add_command(program.heed(), "info",
-                                       "Tell what a model is, how large, and what it needs");
+  const Command info =
+      program.add_verb("info", "Tell what a model is, how large, and what it needs");
   const auto flags = std::make_shared<InfoFlags>();
   add_text(info, "--model", flags->model, "DIR", "a model folder");
   add_text(info, "--preset", flags->preset, "NAME", "or a preset (heed presets lists them)");
   add_common_flags(info, *flags);
-  program.on_run(info, [flags](Output& out) { run_info(*flags, out); });
+  info.on_run([flags](Output& out) { run_info(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -56,14 +56,13 @@ void run_parse(const ParseFlags& flags, Output& out) {
 }  // namespace
 
 void add_parse(Program& program) {
-  CLI::App& parse =
-      program.add_command(program.heed(), "parse", "Write the constituency trees of sentences");
+  const Command parse = program.add_verb("parse", "Write the constituency trees of sentences");
   const auto flags = std::make_shared<ParseFlags>();
   add_number(parse, "--beam", flags->beam, {.min = 0, .max = 1000},
              "beams of the search; 0 means as the model's files say");
   add_line_flags(parse, *flags);
   parse.footer(kHelp);
-  program.on_run(parse, [flags](Output& out) { run_parse(*flags, out); });
+  parse.on_run([flags](Output& out) { run_parse(*flags, out); });
 }
 
 }  // namespace heed::cli

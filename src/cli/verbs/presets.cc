@@ -31,10 +31,10 @@ std::string to_json(const std::vector<PresetInfo>& presets) {
 }  // namespace
 
 void add_presets(Program& program) {
-  CLI::App& presets = program.add_command(program.heed(), "presets", "List the model presets");
+  const Command presets = program.add_verb("presets", "List the model presets");
   const auto flags = std::make_shared<CommonFlags>();
   add_common_flags(presets, *flags);
-  program.on_run(presets, [flags](Output& out) {
+  presets.on_run([flags](Output& out) {
     const std::vector<PresetInfo> list = list_presets();
     out.write(flags->json ? to_json(list) : to_text(list));
   });

@@ -302,8 +302,8 @@ void run_quantize(const QuantizeFlags& flags, Output& out) {
 }  // namespace
 
 void add_quantize(Program& program) {
-  CLI::App& quantize = program.add_command(
-      program.heed(), "quantize", "Write a model in fewer bytes, and compare: int8, f16 or int4");
+  const Command quantize =
+      program.add_verb("quantize", "Write a model in fewer bytes, and compare: int8, f16 or int4");
   const auto flags = std::make_shared<QuantizeFlags>();
   add_text(quantize, "--model", flags->model, "DIR", "the model folder to read");
   add_text(quantize, "--out", flags->out, "DIR", "the folder to write");
@@ -314,7 +314,7 @@ void add_quantize(Program& program) {
   add_files(quantize, "--eval", flags->eval, "compare the models' quality and speed on them");
   add_common_flags(quantize, *flags);
   quantize.footer(kHelp);
-  program.on_run(quantize, [flags](Output& out) { run_quantize(*flags, out); });
+  quantize.on_run([flags](Output& out) { run_quantize(*flags, out); });
 }
 
 }  // namespace heed::cli

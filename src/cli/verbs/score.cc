@@ -118,8 +118,8 @@ void run_score(const ScoreFlags& flags, Output& out) {
 }  // namespace
 
 void add_score(Program& program) {
-  CLI::App& score = program.add_command(program.heed(), "score",
-                                        "Tell how likely texts are: log-probability, perplexity");
+  const Command score =
+      program.add_verb("score", "Tell how likely texts are: log-probability, perplexity");
   const auto flags = std::make_shared<ScoreFlags>();
   add_switch(score, "--tokens", flags->tokens, "print each token's log-probability too");
   add_switch(score, "--document", flags->document, "take all lines as one text");
@@ -133,7 +133,7 @@ void add_score(Program& program) {
              "do not score the token that ends texts: for models whose training text had no ends");
   add_line_flags(score, *flags);
   score.footer(kHelp);
-  program.on_run(score, [flags](Output& out) { run_score(*flags, out); });
+  score.on_run([flags](Output& out) { run_score(*flags, out); });
 }
 
 }  // namespace heed::cli

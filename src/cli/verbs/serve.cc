@@ -177,7 +177,7 @@ void run_serve(const ServeFlags& flags, Output& out) {
 }  // namespace
 
 void add_serve(Program& program) {
-  CLI::App& serve = program.add_command(program.heed(), "serve", "Answer over HTTP");
+  const Command serve = program.add_verb("serve", "Answer over HTTP");
   const auto flags = std::make_shared<ServeFlags>();
   add_texts(serve, "--model", flags->models, "[NAME=]DIR", "a model; may be given again");
   add_text(serve, "--host", flags->host, "ADDRESS", "where to listen; 0.0.0.0 is everywhere");
@@ -209,7 +209,7 @@ void add_serve(Program& program) {
   add_switch(serve, "--quiet", flags->quiet, "no log");
   add_common_flags(serve, *flags);
   serve.footer(kHelp);
-  program.on_run(serve, [flags](Output& out) { run_serve(*flags, out); });
+  serve.on_run([flags](Output& out) { run_serve(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -40,7 +40,7 @@ struct SweepFlags : CommonFlags {
   std::string file, out, memory;
   std::vector<std::string> set;
   bool markdown = false, dry_run = false;
-  const CLI::Option* seed_option = nullptr;
+  bool has_seed = false;
 };
 
 std::string plan_text(const SweepPlan& plan) {
@@ -80,7 +80,7 @@ void run_sweep(const SweepFlags& flags, Output& out) {
   SweepOptions options;
   options.file = flags.file;
   options.set = flags.set;
-  if (flags.seed_option->count() > 0) {
+  if (flags.has_seed) {
     options.set.push_back("train.seed=" + std::to_string(flags.seed));
   }
   options.out = flags.out;
@@ -117,8 +117,7 @@ void run_sweep(const SweepFlags& flags, Output& out) {
 }  // namespace
 
 void add_sweep(Program& program) {
-  CLI::App& sweep =
-      program.add_command(program.heed(), "sweep", "Train variations of a recipe, and compare");
+  const Command sweep = program.add_verb("sweep", "Train variations of a recipe, and compare");
   const auto flags = std::make_shared<SweepFlags>();
   add_argument(sweep, "SWEEP", flags->file, "a TOML file; sweeps/ has one");
   add_texts(sweep, "--set", flags->set, "KEY=VALUE", "change a value of all rows: train.steps=9");
@@ -127,9 +126,11 @@ void add_sweep(Program& program) {
   add_switch(sweep, "--markdown", flags->markdown, "print the table as Markdown");
   add_switch(sweep, "--dry-run", flags->dry_run, "check every row, print them, and stop");
   add_common_flags(sweep, *flags);
-  flags->seed_option = sweep.get_option("--seed");
   sweep.footer(kHelp);
-  program.on_run(sweep, [flags](Output& out) { run_sweep(*flags, out); });
+  sweep.on_run([flags, sweep](Output& out) {
+    flags->has_seed = sweep.given("--seed");
+    run_sweep(*flags, out);
+  });
 }
 
 }  // namespace heed::cli

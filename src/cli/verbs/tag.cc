@@ -96,14 +96,14 @@ void run_tag(const TagFlags& flags, Output& out) {
 }  // namespace
 
 void add_tag(Program& program) {
-  CLI::App& tag = program.add_command(program.heed(), "tag", "Label the words of texts");
+  const Command tag = program.add_verb("tag", "Label the words of texts");
   const auto flags = std::make_shared<TagFlags>();
   add_switch(tag, "--spans", flags->spans, "print the spans that the labels mark");
   add_text(tag, "--aggregation", flags->aggregation, "NAME",
            "spans of words (first) or of tokens (simple)");
   add_line_flags(tag, *flags);
   tag.footer(kHelp);
-  program.on_run(tag, [flags](Output& out) { run_tag(*flags, out); });
+  tag.on_run([flags](Output& out) { run_tag(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -257,14 +257,14 @@ void run_train(TrainFlags& flags, Output& out) {
   }
 }
 
-void add_which_tokenizer(CLI::App& command, TokenizerFlags& flags) {
+void add_which_tokenizer(Command command, TokenizerFlags& flags) {
   add_text(command, "--model", flags.model, "DIR", "a model folder");
   add_text(command, "--tokenizer", flags.tokenizer, "FILE", "or one tokenizer file");
   add_text(command, "--type", flags.type, "TYPE", "or byte or char, which need no file");
 }
 
-void add_train(Program& program, CLI::App& parent) {
-  CLI::App& train = program.add_command(parent, "train", "Make a tokenizer from text");
+void add_train(Command parent) {
+  const Command train = parent.add_topic("train", "Make a tokenizer from text");
   const auto flags = std::make_shared<TrainFlags>();
   add_text(train, "--type", flags->training.type, "TYPE",
            "bpe, unigram, byte-bpe, roberta, wordpiece, char or byte");
@@ -278,11 +278,11 @@ void add_train(Program& program, CLI::App& parent) {
   add_common_flags(train, *flags);
   add_arguments(train, "FILE", flags->training.files, "text to learn from");
   train.footer(kTrainHelp);
-  program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
+  train.on_run([flags](Output& out) { run_train(*flags, out); });
 }
 
-void add_encode(Program& program, CLI::App& parent) {
-  CLI::App& encode = program.add_command(parent, "encode", "Turn text into ids");
+void add_encode(Command parent) {
+  const Command encode = parent.add_topic("encode", "Turn text into ids");
   const auto flags = std::make_shared<TokenizerFlags>();
   flags->side = "source";
   add_which_tokenizer(encode, *flags);
@@ -291,11 +291,11 @@ void add_encode(Program& program, CLI::App& parent) {
   add_switch(encode, "--json", flags->json, "ids, pieces and offsets, one object a line");
   add_arguments(encode, "FILE", flags->files, "text; standard input when there is none, or -");
   encode.footer(kEncodeHelp);
-  program.on_run(encode, [flags](Output& out) { run_encode(*flags, out); });
+  encode.on_run([flags](Output& out) { run_encode(*flags, out); });
 }
 
-void add_decode(Program& program, CLI::App& parent) {
-  CLI::App& decode = program.add_command(parent, "decode", "Turn ids into text");
+void add_decode(Command parent) {
+  const Command decode = parent.add_topic("decode", "Turn ids into text");
   const auto flags = std::make_shared<TokenizerFlags>();
   flags->side = "target";
   add_which_tokenizer(decode, *flags);
@@ -306,26 +306,26 @@ void add_decode(Program& program, CLI::App& parent) {
   add_switch(decode, "--json", flags->json, "one object a line, {\"text\"}");
   add_arguments(decode, "FILE", flags->files, "ids; standard input when there is none, or -");
   decode.footer(kDecodeHelp);
-  program.on_run(decode, [flags](Output& out) { run_decode(*flags, out); });
+  decode.on_run([flags](Output& out) { run_decode(*flags, out); });
 }
 
-void add_info(Program& program, CLI::App& parent) {
-  CLI::App& info = program.add_command(parent, "info", "Tell what a tokenizer is");
+void add_info(Command parent) {
+  const Command info = parent.add_topic("info", "Tell what a tokenizer is");
   const auto flags = std::make_shared<TokenizerFlags>();
   add_which_tokenizer(info, *flags);
   add_switch(info, "--json", flags->json, "as one JSON document");
-  program.on_run(info, [flags](Output& out) { run_info(*flags, out); });
+  info.on_run([flags](Output& out) { run_info(*flags, out); });
 }
 
 }  // namespace
 
 void add_tokenizer(Program& program) {
-  CLI::App& tokenizer = program.add_command(program.heed(), "tokenizer",
-                                            "Train a tokenizer; turn text into ids and back");
-  add_train(program, tokenizer);
-  add_encode(program, tokenizer);
-  add_decode(program, tokenizer);
-  add_info(program, tokenizer);
+  const Command tokenizer =
+      program.add_verb("tokenizer", "Train a tokenizer; turn text into ids and back");
+  add_train(tokenizer);
+  add_encode(tokenizer);
+  add_decode(tokenizer);
+  add_info(tokenizer);
 }
 
 }  // namespace heed::cli

@@ -31,7 +31,7 @@ struct TrainFlags : CommonFlags {
   std::vector<std::string> set;
   bool print_config = false;
   bool mpi = false;
-  const CLI::Option* seed_option = nullptr;
+  bool has_seed = false;
 };
 
 std::string config_text(const std::vector<TrainSetting>& settings) {
@@ -100,7 +100,7 @@ void run_train(const TrainFlags& flags, Output& out) {
   options.set = flags.set;
   options.out = flags.out;
   options.threads = flags.threads;
-  if (flags.seed_option->count() > 0) options.seed = flags.seed;
+  if (flags.has_seed) options.seed = flags.seed;
   if (!flags.memory.empty()) options.memory_bytes = parse_bytes(flags.memory);
   if (flags.print_config) {
     const std::vector<TrainSetting> settings = train_settings(options);
@@ -122,7 +122,7 @@ void run_train(const TrainFlags& flags, Output& out) {
 }  // namespace
 
 void add_train(Program& program) {
-  CLI::App& train = program.add_command(program.heed(), "train", "Train a model by a recipe");
+  const Command train = program.add_verb("train", "Train a model by a recipe");
   const auto flags = std::make_shared<TrainFlags>();
   add_argument(train, "RECIPE", flags->recipe, "a TOML file; recipes/ has one for each task");
   add_texts(train, "--set", flags->set, "KEY=VALUE", "change a value of the recipe: train.steps=9");
@@ -133,11 +133,12 @@ void add_train(Program& program) {
   add_switch(train, "--mpi", flags->mpi,
              "one of several processes, however they were started (mpirun's are noticed)");
   add_common_flags(train, *flags);
-  CLI::Option* const seed = train.get_option("--seed");
-  seed->description("where random numbers start (default: the recipe's train.seed)");
-  flags->seed_option = seed;
+  train.set_help("--seed", "where random numbers start (default: the recipe's train.seed)");
   train.footer(kHelp);
-  program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
+  train.on_run([flags, train](Output& out) {
+    flags->has_seed = train.given("--seed");
+    run_train(*flags, out);
+  });
 }
 
 }  // namespace heed::cli

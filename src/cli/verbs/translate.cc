@@ -152,7 +152,7 @@ void run_translate(const TranslateFlags& flags, Output& out) {
 }  // namespace
 
 void add_translate(Program& program) {
-  CLI::App& translate = program.add_command(program.heed(), "translate", "Translate lines of text");
+  const Command translate = program.add_verb("translate", "Translate lines of text");
   const auto flags = std::make_shared<TranslateFlags>();
   add_arguments(translate, "FILE", flags->files,
                 "text, one line after the other; - or none: stdin");
@@ -166,7 +166,7 @@ void add_translate(Program& program) {
            "of multilingual models: fr, or a token of the tokenizer");
   add_text(translate, "--target-language", flags->target_language, "NAME", "likewise");
   translate.footer(kHelp);
-  program.on_run(translate, [flags](Output& out) { run_translate(*flags, out); });
+  translate.on_run([flags](Output& out) { run_translate(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -107,8 +107,8 @@ void run_topic(DecodeFlags& flags, const Topic& topic, Output& out) {
 }
 
 // `defaults` are those of the flags.
-void add_topic(Program& program, CLI::App& bench, const Topic& topic, DecodeFlags defaults) {
-  CLI::App& command = program.add_command(bench, topic.name, topic.summary);
+void add_topic(Command bench, const Topic& topic, DecodeFlags defaults) {
+  const Command command = bench.add_topic(topic.name, topic.summary);
   const auto flags = std::make_shared<DecodeFlags>(std::move(defaults));
   add_preset_flags(command, flags->options.preset, flags->options.seconds);
   add_type_flag(command, flags->options.type);
@@ -124,16 +124,16 @@ void add_topic(Program& program, CLI::App& bench, const Topic& topic, DecodeFlag
              "0 means the preset's");
   add_common_flags(command, *flags);
   command.footer(topic.help);
-  program.on_run(command, [flags, topic](Output& out) { run_topic(*flags, topic, out); });
+  command.on_run([flags, topic](Output& out) { run_topic(*flags, topic, out); });
 }
 
 }  // namespace
 
-void add_bench_translate(Program& program, CLI::App& bench) {
+void add_bench_translate(Command bench) {
   DecodeFlags defaults;
   defaults.options.preset = "transformer-base";
   defaults.requests = 32, defaults.length = 24, defaults.new_tokens = 24;
-  add_topic(program, bench,
+  add_topic(bench,
             {.name = "translate",
              .summary = "Translations by a preset",
              .help = kTranslateHelp,
@@ -144,11 +144,11 @@ void add_bench_translate(Program& program, CLI::App& bench) {
             std::move(defaults));
 }
 
-void add_bench_generate(Program& program, CLI::App& bench) {
+void add_bench_generate(Command bench) {
   DecodeFlags defaults;
   defaults.options.preset = "gpt2";
   defaults.requests = 1, defaults.length = 128, defaults.new_tokens = 64;
-  add_topic(program, bench,
+  add_topic(bench,
             {.name = "generate",
              .summary = "Texts that a preset continues",
              .help = kGenerateHelp,

@@ -52,8 +52,8 @@ void run_encode(EncodeFlags& flags, Output& out) {
 
 }  // namespace
 
-void add_bench_encode(Program& program, CLI::App& bench) {
-  CLI::App& encode = program.add_command(bench, "encode", "Texts through an encoder of a preset");
+void add_bench_encode(Command bench) {
+  const Command encode = bench.add_topic("encode", "Texts through an encoder of a preset");
   const auto flags = std::make_shared<EncodeFlags>();
   add_preset_flags(encode, flags->options.preset, flags->options.seconds);
   add_type_flag(encode, flags->options.type);
@@ -62,7 +62,7 @@ void add_bench_encode(Program& program, CLI::App& bench) {
   add_number(encode, "--length", flags->length, {.min = 1, .max = kMostOfABench}, "tokens of each");
   add_common_flags(encode, *flags);
   encode.footer(kHelp);
-  program.on_run(encode, [flags](Output& out) { run_encode(*flags, out); });
+  encode.on_run([flags](Output& out) { run_encode(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -126,9 +126,9 @@ void run_layers(LayersFlags& flags, Output& out) {
 
 }  // namespace
 
-void add_bench_layers(Program& program, CLI::App& bench) {
-  CLI::App& layers = program.add_command(
-      bench, "layers", "Why self-attention: layers of each kind, over lengths and widths");
+void add_bench_layers(Command bench) {
+  const Command layers =
+      bench.add_topic("layers", "Why self-attention: layers of each kind, over lengths and widths");
   const auto flags = std::make_shared<LayersFlags>();
   constexpr int kMost = 1 << 16;
   add_texts(layers, "--length", flags->lengths, "N", "positions; 64, 128, … 2048 without it");
@@ -144,7 +144,7 @@ void add_bench_layers(Program& program, CLI::App& bench) {
   add_text(layers, "--out", flags->out, "FILE.svg", "draw time over n");
   add_common_flags(layers, *flags);
   layers.footer(kHelp);
-  program.on_run(layers, [flags](Output& out) { run_layers(*flags, out); });
+  layers.on_run([flags](Output& out) { run_layers(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -5,13 +5,13 @@
 
 namespace heed::cli {
 
-void add_preset_flags(CLI::App& command, std::string& preset, double& seconds) {
+void add_preset_flags(Command command, std::string& preset, double& seconds) {
   add_text(command, "--preset", preset, "NAME", "a preset (heed presets lists them)");
   add_number(command, "--seconds", seconds, {.min = 0.001, .max = 3600},
              "how long the batch is repeated; the best time counts");
 }
 
-void add_type_flag(CLI::App& command, std::string& type) {
+void add_type_flag(Command command, std::string& type) {
   add_text(command, "--type", type, "TYPE", "of the weights: f32, f16, int8 or int4");
 }
 

@@ -12,8 +12,8 @@ namespace heed::cli {
 inline constexpr int kMostOfABench = 1 << 20;  // sequences, tokens of each, …
 
 // --preset and --seconds.
-void add_preset_flags(CLI::App& command, std::string& preset, double& seconds);
-void add_type_flag(CLI::App& command, std::string& type);
+void add_preset_flags(Command command, std::string& preset, double& seconds);
+void add_type_flag(Command command, std::string& type);
 // Throws, naming an example, when no preset was given.
 void require_preset(const std::string& preset, const std::string& topic,
                     const std::string& example);

@@ -5,10 +5,10 @@
 
 namespace heed::cli {
 
-void add_bench_encode(Program& program, CLI::App& bench);
-void add_bench_generate(Program& program, CLI::App& bench);
-void add_bench_layers(Program& program, CLI::App& bench);
-void add_bench_train(Program& program, CLI::App& bench);
-void add_bench_translate(Program& program, CLI::App& bench);
+void add_bench_encode(Command bench);
+void add_bench_generate(Command bench);
+void add_bench_layers(Command bench);
+void add_bench_train(Command bench);
+void add_bench_translate(Command bench);
 
 }  // namespace heed::cli

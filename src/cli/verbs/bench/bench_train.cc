@@ -59,8 +59,8 @@ void run_train(TrainFlags& flags, Output& out) {
 
 }  // namespace
 
-void add_bench_train(Program& program, CLI::App& bench) {
-  CLI::App& train = program.add_command(bench, "train", "Whole training steps of a preset");
+void add_bench_train(Command bench) {
+  const Command train = bench.add_topic("train", "Whole training steps of a preset");
   const auto flags = std::make_shared<TrainFlags>();
   add_preset_flags(train, flags->options.preset, flags->options.seconds);
   add_text(train, "--objective", flags->options.objective, "NAME",
@@ -77,7 +77,7 @@ void add_bench_train(Program& program, CLI::App& bench) {
            "how Adam keeps its two: f32 or bf16, which takes half the memory");
   add_common_flags(train, *flags);
   train.footer(kTrainHelp);
-  program.on_run(train, [flags](Output& out) { run_train(*flags, out); });
+  train.on_run([flags](Output& out) { run_train(*flags, out); });
 }
 
 }  // namespace heed::cli

@@ -22,7 +22,7 @@ struct PairFlags : EvalFlags {
   int column = 0, ref_column = 0;
 };
 
-void add_pair_flags(CLI::App& topic, PairFlags& flags) {
+void add_pair_flags(Command topic, PairFlags& flags) {
   add_argument(topic, "FILE", flags.input, "the predictions");
   add_text(topic, "--ref", flags.ref, "FILE", "the truth");
   add_number(topic, "--column", flags.column, {.min = 0, .max = 1000},
@@ -83,11 +83,11 @@ ClassificationScore score_pairs(const PairFlags& flags) {
   return classification(pairs.gold, pairs.predicted);
 }
 
-void add_accuracy(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "accuracy", "Share of labels that are right");
+void add_accuracy(Command eval) {
+  const Command topic = eval.add_topic("accuracy", "Share of labels that are right");
   const auto flags = std::make_shared<PairFlags>();
   add_pair_flags(topic, *flags);
-  program.on_run(topic, [flags](Output& out) {
+  topic.on_run([flags](Output& out) {
     const ClassificationScore score = score_pairs(*flags);
     int64_t correct = 0;
     for (const LabelScore& label : score.labels) correct += label.correct;
@@ -172,22 +172,21 @@ void run_f1(const F1Flags& flags, Output& out) {
   out.write(document.dump(2) + "\n");
 }
 
-void add_f1(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "f1", "F1 of labels: macro, micro, weighted");
+void add_f1(Command eval) {
+  const Command topic = eval.add_topic("f1", "F1 of labels: macro, micro, weighted");
   const auto flags = std::make_shared<F1Flags>();
   add_pair_flags(topic, *flags);
   add_text(topic, "--average", flags->average, "NAME",
            "macro (labels alike), micro (items alike) or weighted (by gold counts)");
   add_text(topic, "--positive", flags->positive, "LABEL", "or the F1 of this label alone");
-  program.on_run(topic, [flags](Output& out) { run_f1(*flags, out); });
+  topic.on_run([flags](Output& out) { run_f1(*flags, out); });
 }
 
-void add_matthews(Program& program, CLI::App& eval) {
-  CLI::App& topic =
-      program.add_command(eval, "matthews", "Matthews correlation of labels, two or more");
+void add_matthews(Command eval) {
+  const Command topic = eval.add_topic("matthews", "Matthews correlation of labels, two or more");
   const auto flags = std::make_shared<PairFlags>();
   add_pair_flags(topic, *flags);
-  program.on_run(topic, [flags](Output& out) {
+  topic.on_run([flags](Output& out) {
     const ClassificationScore score = score_pairs(*flags);
     if (flags->json) {
       const Json document = {{"score", score.matthews}, {"items", score.items}};
@@ -204,11 +203,11 @@ struct Correlation {
   double (*measure)(std::span<const double>, std::span<const double>);
 };
 
-void add_correlation(Program& program, CLI::App& eval, const Correlation& correlation) {
-  CLI::App& topic = program.add_command(eval, correlation.topic, correlation.summary);
+void add_correlation(Command eval, const Correlation& correlation) {
+  const Command topic = eval.add_topic(correlation.topic, correlation.summary);
   const auto flags = std::make_shared<PairFlags>();
   add_pair_flags(topic, *flags);
-  program.on_run(topic, [flags, correlation](Output& out) {
+  topic.on_run([flags, correlation](Output& out) {
     const Pairs pairs = read_pairs(*flags);
     const double score = correlation.measure(to_numbers(pairs.gold, flags->ref),
                                              to_numbers(pairs.predicted, flags->input));
@@ -222,20 +221,18 @@ void add_correlation(Program& program, CLI::App& eval, const Correlation& correl
 
 }  // namespace
 
-void add_eval_labels(Program& program, CLI::App& eval) {
-  add_accuracy(program, eval);
-  add_f1(program, eval);
-  add_matthews(program, eval);
-  add_correlation(program, eval,
-                  {.topic = "pearson",
-                   .title = "Pearson",
-                   .summary = "Pearson correlation of numbers",
-                   .measure = pearson});
-  add_correlation(program, eval,
-                  {.topic = "spearman",
-                   .title = "Spearman",
-                   .summary = "Rank correlation of numbers",
-                   .measure = spearman});
+void add_eval_labels(Command eval) {
+  add_accuracy(eval);
+  add_f1(eval);
+  add_matthews(eval);
+  add_correlation(eval, {.topic = "pearson",
+                         .title = "Pearson",
+                         .summary = "Pearson correlation of numbers",
+                         .measure = pearson});
+  add_correlation(eval, {.topic = "spearman",
+                         .title = "Spearman",
+                         .summary = "Rank correlation of numbers",
+                         .measure = spearman});
 }
 
 }  // namespace heed::cli

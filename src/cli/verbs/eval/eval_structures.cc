@@ -109,8 +109,8 @@ void run_spans(const SpansFlags& flags, Output& out) {
   out.write(flags.json ? to_json(score) : score.text());
 }
 
-void add_spans(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "spans", "F1 of tagged spans, as conlleval has it");
+void add_spans(Command eval) {
+  const Command topic = eval.add_topic("spans", "F1 of tagged spans, as conlleval has it");
   const auto flags = std::make_shared<SpansFlags>();
   add_argument(topic, "FILE", flags->input, "the predicted tags");
   add_text(topic, "--ref", flags->ref, "FILE", "the true tags, when FILE does not have them");
@@ -118,7 +118,7 @@ void add_spans(Program& program, CLI::App& eval) {
   add_text(topic, "--outside", flags->outside, "TAG", "the tag of words outside all spans");
   add_common_flags(topic, *flags);
   topic.footer(kSpansHelp);
-  program.on_run(topic, [flags](Output& out) { run_spans(*flags, out); });
+  topic.on_run([flags](Output& out) { run_spans(*flags, out); });
 }
 
 struct BracketsFlags : EvalFlags {
@@ -196,8 +196,8 @@ void run_brackets(const BracketsFlags& flags, Output& out) {
   out.write(flags.json ? to_json(score) : score.text());
 }
 
-void add_brackets(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "brackets", "F1 of trees' brackets, as EVALB has it");
+void add_brackets(Command eval) {
+  const Command topic = eval.add_topic("brackets", "F1 of trees' brackets, as EVALB has it");
   const auto flags = std::make_shared<BracketsFlags>();
   add_argument(topic, "FILE", flags->input, "the trees to score");
   add_text(topic, "--ref", flags->ref, "FILE", "the true trees");
@@ -206,7 +206,7 @@ void add_brackets(Program& program, CLI::App& eval) {
              "leave out traces and function tags, as training does");
   add_common_flags(topic, *flags);
   topic.footer(kBracketsHelp);
-  program.on_run(topic, [flags](Output& out) { run_brackets(*flags, out); });
+  topic.on_run([flags](Output& out) { run_brackets(*flags, out); });
 }
 
 struct PerplexityFlags : EvalFlags {
@@ -243,22 +243,22 @@ void run_perplexity(const PerplexityFlags& flags, Output& out) {
             " tokens)\n");
 }
 
-void add_perplexity(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "perplexity", "Perplexity from log-probabilities");
+void add_perplexity(Command eval) {
+  const Command topic = eval.add_topic("perplexity", "Perplexity from log-probabilities");
   const auto flags = std::make_shared<PerplexityFlags>();
   add_argument(topic, "FILE", flags->input, "the logarithms");
   add_text(topic, "--base", flags->base, "BASE", "of the logarithms: e, 2 or 10");
   add_common_flags(topic, *flags);
   topic.footer(kPerplexityHelp);
-  program.on_run(topic, [flags](Output& out) { run_perplexity(*flags, out); });
+  topic.on_run([flags](Output& out) { run_perplexity(*flags, out); });
 }
 
 }  // namespace
 
-void add_eval_structures(Program& program, CLI::App& eval) {
-  add_spans(program, eval);
-  add_brackets(program, eval);
-  add_perplexity(program, eval);
+void add_eval_structures(Command eval) {
+  add_spans(eval);
+  add_brackets(eval);
+  add_perplexity(eval);
 }
 
 }  // namespace heed::cli

@@ -9,9 +9,9 @@
 
 namespace heed::cli {
 
-void add_eval_translation(Program& program, CLI::App& eval);  // bleu, chrf, ter
-void add_eval_labels(Program& program, CLI::App& eval);      // accuracy, f1, matthews, correlations
-void add_eval_structures(Program& program, CLI::App& eval);  // spans, brackets, perplexity
+void add_eval_translation(Command eval);  // bleu, chrf, ter
+void add_eval_labels(Command eval);       // accuracy, f1, matthews, correlations
+void add_eval_structures(Command eval);   // spans, brackets, perplexity
 
 // What most topics take: the file to judge, and the truth.
 struct EvalFlags : CommonFlags {

@@ -28,7 +28,7 @@ struct TranslationFlags : EvalFlags {
   int width = 2;
 };
 
-void add_translation_flags(CLI::App& topic, TranslationFlags& flags) {
+void add_translation_flags(Command topic, TranslationFlags& flags) {
   add_argument(topic, "FILE", flags.input, "the output to score");
   add_texts(topic, "--ref", flags.refs, "FILE", "a reference; give it again for more");
   add_text(topic, "--refs-tsv", flags.refs_tsv, "FILE",
@@ -121,8 +121,8 @@ void run_bleu(BleuFlags& flags, Output& out) {
   });
 }
 
-void add_bleu(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "bleu", "BLEU of translations");
+void add_bleu(Command eval) {
+  const Command topic = eval.add_topic("bleu", "BLEU of translations");
   const auto flags = std::make_shared<BleuFlags>();
   BleuOptions& options = flags->options;
   add_translation_flags(topic, *flags);
@@ -135,7 +135,7 @@ void add_bleu(Program& program, CLI::App& eval) {
              "leave out orders longer than the output; always with --sentence");
   add_switch(topic, "--force", flags->force, "do not warn of text that looks tokenized");
   topic.footer(kHelp);
-  program.on_run(topic, [flags](Output& out) { run_bleu(*flags, out); });
+  topic.on_run([flags](Output& out) { run_bleu(*flags, out); });
 }
 
 struct ChrfFlags : TranslationFlags {
@@ -152,8 +152,8 @@ void run_chrf(const ChrfFlags& flags, Output& out) {
   });
 }
 
-void add_chrf(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "chrf", "chrF and chrF++ of translations");
+void add_chrf(Command eval) {
+  const Command topic = eval.add_topic("chrf", "chrF and chrF++ of translations");
   const auto flags = std::make_shared<ChrfFlags>();
   ChrfOptions& options = flags->options;
   add_translation_flags(topic, *flags);
@@ -168,7 +168,7 @@ void add_chrf(Program& program, CLI::App& eval) {
   add_switch(topic, "--eps-smoothing", options.eps_smoothing,
              "smooth as chrF++.py, NLTK and Moses do");
   topic.footer(kHelp);
-  program.on_run(topic, [flags](Output& out) { run_chrf(*flags, out); });
+  topic.on_run([flags](Output& out) { run_chrf(*flags, out); });
 }
 
 struct TerFlags : TranslationFlags {
@@ -188,8 +188,8 @@ void run_ter(const TerFlags& flags, Output& out) {
   });
 }
 
-void add_ter(Program& program, CLI::App& eval) {
-  CLI::App& topic = program.add_command(eval, "ter", "Translation edit rate: lower is better");
+void add_ter(Command eval) {
+  const Command topic = eval.add_topic("ter", "Translation edit rate: lower is better");
   const auto flags = std::make_shared<TerFlags>();
   TerOptions& options = flags->options;
   add_translation_flags(topic, *flags);
@@ -199,15 +199,15 @@ void add_ter(Program& program, CLI::App& eval) {
              "treat Chinese and Japanese characters as words, with the two above");
   add_switch(topic, "--case-sensitive", options.case_sensitive, "do not ignore case");
   topic.footer(kHelp);
-  program.on_run(topic, [flags](Output& out) { run_ter(*flags, out); });
+  topic.on_run([flags](Output& out) { run_ter(*flags, out); });
 }
 
 }  // namespace
 
-void add_eval_translation(Program& program, CLI::App& eval) {
-  add_bleu(program, eval);
-  add_chrf(program, eval);
-  add_ter(program, eval);
+void add_eval_translation(Command eval) {
+  add_bleu(eval);
+  add_chrf(eval);
+  add_ter(eval);
 }
 
 }  // namespace heed::cli
