@@ -1,10 +1,10 @@
-// Errors: what the library throws, and nothing else.
+// The only exception type that the library throws.
 //
 //   try { heed::Model::load(dir); }
 //   catch (const heed::Error& e) { if (e.code() == heed::ErrorCode::not_found) … }
 //
-// The library never prints, aborts or exits. An Error means that the operation did not happen;
-// what() says what was expected, what was found, where, and what to do.
+// The library never prints, aborts or exits. After an Error the operation has had no effect; what()
+// says what was expected, what was found, and where.
 #pragma once
 
 #include <stdexcept>
@@ -14,21 +14,21 @@
 namespace heed {
 
 enum class ErrorCode {
-  invalid_argument,  // the caller's mistake: a value, a flag, a shape
+  invalid_argument,  // a value, a flag or a shape that the caller passed
   not_found,         // a file, a tensor, a name
-  corrupt_file,      // a file whose content contradicts itself
-  unsupported,       // understood, but not something Heed does
+  corrupt_file,      // a file with invalid content
+  unsupported,       // valid, but not implemented
   out_of_memory,     // a planned limit or the machine's memory was exceeded
-  cancelled,         // the caller asked to stop
+  cancelled,         // by the caller
   internal,          // a bug in Heed
 };
 
-// "invalid_argument" and so on: the enumerator's own name.
+// The enumerator's name: "invalid_argument" and so on.
 const char* name(ErrorCode code);
 
 class Error : public std::runtime_error {
  public:
-  // `hint` says what to do about it, as one line; empty when there is nothing to add.
+  // `hint`: one line on how to fix it, or empty.
   Error(ErrorCode code, const std::string& message, std::string hint = {})
       : std::runtime_error(message), code_(code), hint_(std::move(hint)) {}
 

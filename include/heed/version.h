@@ -1,5 +1,5 @@
-// The version of the library, as in CHANGELOG.md. The middle digit moves when old models stop
-// loading.
+// The version of the library, as in CHANGELOG.md. The middle number is increased when older models
+// can no longer be loaded.
 #pragma once
 
 namespace heed {

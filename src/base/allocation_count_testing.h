@@ -4,7 +4,7 @@
 //   step();
 //   EXPECT_EQ(allocations - before, 0);
 //
-// What a library takes from malloc itself (oneDNN's buffers) is its business and not counted.
+// Memory that a library takes from malloc directly (oneDNN's buffers) is not counted.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ void* counted(size_t bytes) {
 }
 }  // namespace
 
-// All forms: a sanitizer minds what is taken by its own operator and given back by ours.
+// All forms: a sanitizer reports memory from its operator new that our operator delete frees.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   if (void* p = counted(bytes)) return p;
   throw std::bad_alloc();

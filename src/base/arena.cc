@@ -12,8 +12,8 @@
 #include "base/check.h"
 
 // Under AddressSanitizer the bytes between buffers, those after the newest, and rewound buffers are
-// poisoned, so an overrun or a stale pointer is reported although the page is ours. Not the whole
-// block: its shadow would be real memory, while the block is only reserved.
+// poisoned, so an overrun or a stale pointer is reported although the page is mapped. Not the whole
+// block: its shadow would be resident, while the block is only reserved.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define HEED_ARENA_POISONS 1
@@ -52,7 +52,7 @@ size_t round_up(size_t bytes) {
 [[noreturn]] void throw_too_large(size_t count, size_t size) {
   throw Error(ErrorCode::out_of_memory, "a buffer of " + std::to_string(count) + " elements of " +
                                             std::to_string(size) +
-                                            " bytes is larger than any memory");
+                                            " bytes exceeds the address space");
 }
 
 std::byte* map_block(size_t bytes) {
@@ -68,13 +68,13 @@ std::byte* map_block(size_t bytes) {
 #ifdef MADV_HUGEPAGE
   // Pages of 2 MB instead of 4 kB: rows far apart (a matrix walked by columns, the heads of one
   // sequence) then seldom miss the TLB. Measured on a 256 MB block: a walk with a stride of 8 kB
-  // takes about 0.6 of the time, streaming the same. Only advice, so a refusal changes nothing.
+  // takes about 0.6 of the time, streaming the same. Advisory, so its failure is ignored.
   madvise(block, bytes, MADV_HUGEPAGE);
 #endif
   return static_cast<std::byte*>(block);
 }
 
-// `touched` bytes may be poisoned: the next owner of these addresses must not inherit that.
+// `touched` bytes may be poisoned: a later mapping at these addresses must not be.
 void unmap_block(std::byte* block, size_t bytes, size_t touched) {
   if (block == nullptr) return;
   unpoison(block, touched);
@@ -118,7 +118,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
 Arena::~Arena() { unmap_block(base_, capacity_, std::min(capacity_, peak_ + kAlignment)); }
 
 void Arena::rewind(Mark mark) {
-  HEED_CHECK(mark.offset <= used_, "an arena is rewound to a mark that is no longer valid");
+  HEED_CHECK(mark.offset <= used_, "an arena must be rewound to a mark that is still valid");
   if (!measuring_) poison(base_ + mark.offset, used_ - mark.offset);
   used_ = mark.offset;
 }

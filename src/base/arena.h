@@ -1,11 +1,11 @@
-// Arena: the one owner of a step's temporary numbers.
+// Arena: a bump allocator that owns all temporary buffers of a step.
 //
-// Memory is taken by moving a cursor and given back by rewinding to a mark, so a step allocates
-// nothing from the heap. A *measuring* arena hands out no memory at all and only counts, which
-// tells the peak of a step before it runs:
+// Allocating moves a cursor, freeing rewinds it to a mark, so a step allocates nothing from the
+// heap. A *measuring* arena returns no memory and only counts, which gives the peak of a step
+// before it runs:
 //
 //   Arena plan = Arena::measuring();
-//   step(plan);                         // kernels are skipped, see ops/ctx.h
+//   step(plan);                         // dry run: kernels are skipped, see ops/ctx.h
 //   Arena arena(plan.peak_bytes());     // exactly enough
 //
 // Not thread-safe: one arena belongs to one step.
@@ -26,7 +26,7 @@ class Arena {
   static constexpr size_t kAlignment = 64;  // one cache line, and one AVX-512 vector
 
   // Reserves `bytes` (rounded up to kAlignment) of address space; pages cost memory when first
-  // touched. Throws out_of_memory when even the addresses are refused.
+  // touched. Throws out_of_memory when the address space is exhausted.
   explicit Arena(size_t bytes);
   static Arena measuring();
 

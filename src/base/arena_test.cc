@@ -62,7 +62,7 @@ TEST(Arena, BuffersAreAlignedDisjointAndWritable) {
   EXPECT_EQ(arena.used_bytes(), 64u + 128u + 64u);
 }
 
-TEST(Arena, RewindGivesTheSameMemoryAgain) {
+TEST(Arena, RewindReusesTheMemory) {
   Arena arena(1024);
   arena.allocate<float>(1);
   const Arena::Mark mark = arena.mark();
@@ -72,7 +72,7 @@ TEST(Arena, RewindGivesTheSameMemoryAgain) {
   EXPECT_EQ(arena.peak_bytes(), 128u);
 }
 
-TEST(Arena, RewindForwardIsOurMistake) {
+TEST(Arena, RewindForwardIsAnInternalError) {
   Arena arena(1024);
   const Arena::Mark start = arena.mark();
   arena.allocate<float>(1);
@@ -96,19 +96,19 @@ TEST(Arena, MeasuredPeakIsExactlyEnough) {
   EXPECT_THROW(step(smaller), Error);
 }
 
-TEST(Arena, MeasuringHandsOutNothing) {
+TEST(Arena, MeasuringReturnsNull) {
   Arena plan = Arena::measuring();
   EXPECT_EQ(plan.allocate<float>(size_t{1} << 50), nullptr);
   EXPECT_EQ(plan.peak_bytes(), size_t{1} << 52);
 }
 
-TEST(Arena, FullSaysWhatIsNeededAndWhatThereIs) {
+TEST(Arena, WhenFullNamesNeededBytesAndCapacity) {
   Arena arena(256);
   arena.allocate<char>(200);
   const std::string message = out_of_memory_message([&] { arena.allocate<float>(100); });
   EXPECT_THAT(message, HasSubstr("704 bytes are needed"));
   EXPECT_THAT(message, HasSubstr("capacity is 256 bytes"));
-  // A refused request changes nothing.
+  // A failed allocation leaves the arena unchanged.
   EXPECT_EQ(arena.used_bytes(), 256u);
   EXPECT_EQ(arena.peak_bytes(), 256u);
 }
@@ -116,26 +116,26 @@ TEST(Arena, FullSaysWhatIsNeededAndWhatThereIs) {
 void expect_overflow_is_refused(Arena arena) {
   arena.allocate<char>(1);
   EXPECT_THAT(out_of_memory_message([&] { arena.allocate<double>(kHuge / 4); }),
-              HasSubstr("larger than any memory"));
+              HasSubstr("exceeds the address space"));
   out_of_memory_message([&] { arena.allocate<char>(kHuge); });       // overflows by rounding
   out_of_memory_message([&] { arena.allocate<char>(kHuge - 63); });  // … and by adding
   EXPECT_EQ(arena.used_bytes(), 64u);
 }
 
-TEST(Arena, SizesThatOverflowAreRefused) {
+TEST(Arena, RejectsSizesThatOverflow) {
   expect_overflow_is_refused(Arena(1024));
   expect_overflow_is_refused(Arena::measuring());
   out_of_memory_message([] { Arena arena(kHuge); });
   EXPECT_THAT(out_of_memory_message([] { Arena arena(kHuge / 2); }), HasSubstr("cannot reserve"));
 }
 
-TEST(Arena, EmptyArenaServesEmptyBuffers) {
+TEST(Arena, EmptyArenaAllocatesEmptyBuffers) {
   Arena arena(0);
   EXPECT_NO_THROW(arena.allocate<float>(0));
   EXPECT_THROW(arena.allocate<float>(1), Error);
 }
 
-TEST(Arena, ReservingIsNotSpending) {
+TEST(Arena, ReservingTouchesNoPages) {
   // 256 GB, more than most machines have: only touched pages cost memory.
   Arena arena(size_t{1} << 38);
   char* bytes = arena.allocate<char>(1 << 20);

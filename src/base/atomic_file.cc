@@ -17,12 +17,12 @@ namespace heed {
 
 namespace {
 
-// Linux writes at most about 2 GB a call; smaller pieces also let a full disk be noticed early.
+// Linux writes at most about 2 GB per call; smaller pieces also detect a full disk early.
 constexpr size_t kWritePiece = size_t{1} << 26;
 
 std::string partial(const std::string& path) { return path + ".partial"; }
 
-// A rename is on the disk when its folder is. Best effort: some file systems cannot do it.
+// A rename is durable after an fsync of its folder. Best effort: some file systems cannot do it.
 void flush_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path();
   const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_CLOEXEC);
@@ -35,7 +35,7 @@ void flush_folder_of(const std::string& path) {
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   unlink(partial(path_).c_str());
-  // O_EXCL does not follow a link that someone else put there.
+  // O_EXCL does not follow a symbolic link at this path.
   descriptor_ = open(partial(path_).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot be created", errno);
 }
@@ -50,7 +50,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  HEED_CHECK(descriptor_ >= 0, "a committed file is written to");
+  HEED_CHECK(descriptor_ >= 0, "a file must not be written after commit()");
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kWritePiece));
     if (written < 0) {
@@ -62,7 +62,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
-  HEED_CHECK(descriptor_ >= 0, "a file is committed twice");
+  HEED_CHECK(descriptor_ >= 0, "a file must be committed once");
   if (fsync(descriptor_) != 0) fail("cannot be written", errno);
   if (rename(partial(path_).c_str(), path_.c_str()) != 0) fail("cannot be replaced", errno);
   close(std::exchange(descriptor_, -1));
@@ -71,7 +71,7 @@ void AtomicFile::commit() {
 
 void AtomicFile::fail(const std::string& what, int error_number) const {
   ErrorCode code = ErrorCode::invalid_argument;
-  std::string hint = "choose a folder that you may write to";
+  std::string hint = "choose a writable folder";
   if (error_number == ENOENT) {
     code = ErrorCode::not_found;
     hint = "create the folder first";

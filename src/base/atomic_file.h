@@ -1,11 +1,11 @@
-// A file that appears whole or not at all: written under another name, flushed to the disk, then
-// renamed. Until commit() returns, a file that had the name before is untouched.
+// Replaces a file atomically: written under another name, fsynced, then renamed. Until commit()
+// returns, an existing file of that name is unchanged.
 //
 //   AtomicFile file("out/config.json");
 //   file.write(text);
 //   file.commit();
 //
-// One writer a path at a time. What a killed process leaves, PATH.partial, the next writer removes.
+// One writer per path at a time. A killed process leaves PATH.partial, which the next writer removes.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class AtomicFile {
   explicit AtomicFile(const std::string& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
-  ~AtomicFile();  // without commit(), nothing remains
+  ~AtomicFile();  // without commit(), removes what was written
 
   // Throws out_of_memory when the disk is full.
   void write(std::span<const std::byte> bytes);

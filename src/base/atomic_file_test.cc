@@ -40,7 +40,7 @@ TEST_F(AtomicFileTest, ReplacesAsAWhole) {
   EXPECT_EQ(read_text(path("a")), "new");
 }
 
-TEST_F(AtomicFileTest, RemovesWhatAKilledWriterLeft) {
+TEST_F(AtomicFileTest, RemovesThePartialFileOfAKilledWriter) {
   write("a.partial", "half of someth");
   AtomicFile file(path("a"));
   file.write("all");
@@ -49,7 +49,7 @@ TEST_F(AtomicFileTest, RemovesWhatAKilledWriterLeft) {
   EXPECT_THAT(file_names(), ElementsAre("a"));
 }
 
-TEST_F(AtomicFileTest, DoesNotFollowALinkLeftInItsWay) {
+TEST_F(AtomicFileTest, DoesNotFollowASymbolicLink) {
   write("victim", "precious");
   std::filesystem::create_symlink(path("victim"), path("a.partial"));
   AtomicFile file(path("a"));
@@ -66,7 +66,7 @@ TEST_F(AtomicFileTest, SaysWhyItCannotBeCreated) {
                [&] { AtomicFile file(path("plain/a")); });
 }
 
-TEST_F(AtomicFileTest, AFolderThatMayNotBeWritten) {
+TEST_F(AtomicFileTest, RejectsAReadOnlyFolder) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
   std::filesystem::permissions(
       folder_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
@@ -74,9 +74,9 @@ TEST_F(AtomicFileTest, AFolderThatMayNotBeWritten) {
                [&] { AtomicFile file(path("a")); });
 }
 
-TEST_F(AtomicFileTest, AFullDiskLeavesTheOldFile) {
+TEST_F(AtomicFileTest, AFullDiskKeepsTheOldFile) {
   write("a", "old");
-  // A limit on the size of files stands for the disk: the kernel refuses to write on.
+  // A file size limit stands in for a full disk.
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit old_limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);

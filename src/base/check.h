@@ -1,4 +1,4 @@
-// HEED_CHECK: for our own mistakes. A user's mistake throws an Error with another code.
+// HEED_CHECK: internal errors (bugs in Heed). Invalid arguments throw an Error with another code.
 #pragma once
 
 #include <string_view>

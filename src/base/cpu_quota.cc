@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-// The text up to `separator`, which is removed from the front of `rest` with it.
+// Removes the text up to `separator`, and the separator, from the front of `rest`; returns the text.
 std::string_view take_until(std::string_view& rest, char separator) {
   const size_t end = std::min(rest.find(separator), rest.size());
   const std::string_view taken = rest.substr(0, end);
@@ -27,7 +27,7 @@ std::optional<int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
-// The whole of a small file; empty when it is missing, which is ordinary here.
+// The content of a small file; empty when it is missing, which is expected here.
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -43,12 +43,12 @@ void lower_to(std::optional<double>& least, std::optional<double> quota) {
   if (quota && (!least || *quota < *least)) least = quota;
 }
 
-// Calls visit(directory) for the group `path` below `mount` and for each group above it. A group
-// of the host is not visible inside a container: its directory is then missing, and the
-// container's own limit is found at the mount itself.
+// Calls visit(directory) for the group `path` below `mount` and for each of its parents. A group of
+// the host is not visible inside a container: its directory is missing there, and the container's
+// limit is at the mount point.
 template <class Visit>
 void visit_upwards(const std::string& mount, std::string_view path, Visit visit) {
-  // The kernel writes /.. for a group outside the namespace: nothing of it can be seen from here.
+  // The kernel writes /.. for a group outside the namespace, which is not visible.
   if (path.find("..") != std::string_view::npos) path = {};
   for (;;) {
     while (!path.empty() && path.back() == '/') path.remove_suffix(1);
@@ -62,7 +62,7 @@ void visit_upwards(const std::string& mount, std::string_view path, Visit visit)
 
 std::optional<double> parse_cpu_max(std::string_view text) {
   const std::string_view quota = take_until(text, ' ');
-  return parse_cfs_quota(quota, text);  // "max" is no number, so no limit
+  return parse_cfs_quota(quota, text);  // "max" is not a number: no limit
 }
 
 std::optional<double> parse_cfs_quota(std::string_view quota, std::string_view period) {

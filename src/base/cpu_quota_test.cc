@@ -23,7 +23,7 @@ TEST(CpuQuota, ReadsCfsQuota) {
   EXPECT_EQ(parse_cfs_quota("-1\n", "100000\n"), std::nullopt);
 }
 
-TEST(CpuQuota, NonsenseIsNoLimit) {
+TEST(CpuQuota, MalformedTextIsNoLimit) {
   for (const char* text : {"", "\n", " ", "max", "100000", "100000 ", "100000 0", "0 100000",
                            "-5 1", "1 -5", "x y", "10x 10", "99999999999999999999 1", "1 2 3"})
     EXPECT_EQ(parse_cpu_max(text), std::nullopt) << '"' << text << '"';
@@ -31,7 +31,7 @@ TEST(CpuQuota, NonsenseIsNoLimit) {
   EXPECT_EQ(parse_cfs_quota("100", ""), std::nullopt);
 }
 
-// Control groups' files, laid out in a folder of the test's own.
+// Control group files in a temporary folder.
 class CgroupTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -65,7 +65,7 @@ TEST_F(CgroupTest, Version2InsideAContainer) {
   EXPECT_EQ(quota("0::/../../other\n"), 2.5);
 }
 
-TEST_F(CgroupTest, Version2TakesTheLeastOfAllGroupsAbove) {
+TEST_F(CgroupTest, Version2TakesTheMinimumOfAllParents) {
   write("a/cpu.max", "100000 100000\n");
   write("a/b/cpu.max", "max 100000\n");
   write("a/b/c/cpu.max", "300000 100000\n");

@@ -1,7 +1,13 @@
-// Enumerators and their names, once: as spelt in C++, in config files, in flags and in messages.
+// One table of an enum's names, for C++, config files, flags and messages.
 //
-//   template <> inline constexpr auto kEnumNames<Family> = enum_names<Family>({{Family::…, "…"},
-//   …}); name_of(Family::encoder_only) == "encoder_only";   from_name<Family>("encoder_only")
+//   template <>
+//   inline constexpr std::array kEnumNames<Side>{
+//       EnumName<Side>{Side::source, "source"},
+//       EnumName<Side>{Side::target, "target"}};
+//
+//   name_of(Side::source)        // "source"
+//   from_name<Side>("target")    // Side::target
+//   choices_of<Side>()           // "source or target"
 #pragma once
 
 #include <array>
@@ -17,7 +23,7 @@ struct EnumName {
   std::string_view name;
 };
 
-// Specialised next to each enum: a std::array of EnumName, in the order of the enumerators.
+// Specialized next to each enum, in the order of the enumerators.
 template <class Enum>
 inline constexpr std::array<EnumName<Enum>, 0> kEnumNames{};
 
@@ -37,7 +43,7 @@ constexpr std::optional<Enum> from_name(std::string_view name) {
   return std::nullopt;
 }
 
-// "a, b or c": what a message says the choices are.
+// "a, b or c", for messages.
 template <class Enum>
 std::string choices_of() {
   std::string text;

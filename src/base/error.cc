@@ -1,17 +1,29 @@
 #include "heed/error.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/enum_names.h"
 
 namespace heed {
 
+template <>
+inline constexpr std::array kEnumNames<ErrorCode>{
+    EnumName<ErrorCode>{ErrorCode::invalid_argument, "invalid_argument"},
+    EnumName<ErrorCode>{ErrorCode::not_found, "not_found"},
+    EnumName<ErrorCode>{ErrorCode::corrupt_file, "corrupt_file"},
+    EnumName<ErrorCode>{ErrorCode::unsupported, "unsupported"},
+    EnumName<ErrorCode>{ErrorCode::out_of_memory, "out_of_memory"},
+    EnumName<ErrorCode>{ErrorCode::cancelled, "cancelled"},
+    EnumName<ErrorCode>{ErrorCode::internal, "internal"}};
+
 namespace {
 
-// The file as a reader of the repository knows it. __FILE__ holds the path on the machine that
-// built the library, which is nobody else's business; headers are also seen through the build
-// directory's include/FOLDER/FOLDER/ (cmake/HeedTargets.cmake), which is src/FOLDER/ here.
+// The file's path in the repository. __FILE__ is the path on the build machine, which must not leak;
+// headers are also included through the build directory's include/FOLDER/FOLDER/
+// (cmake/HeedTargets.cmake), which is src/FOLDER/ here.
 std::string path_in_repository(std::string_view file) {
   const size_t source = file.rfind("src/");
   const size_t include = file.rfind("include/");
@@ -36,25 +48,8 @@ std::string path_in_repository(std::string_view file) {
 
 }  // namespace
 
-const char* name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument:
-      return "invalid_argument";
-    case ErrorCode::not_found:
-      return "not_found";
-    case ErrorCode::corrupt_file:
-      return "corrupt_file";
-    case ErrorCode::unsupported:
-      return "unsupported";
-    case ErrorCode::out_of_memory:
-      return "out_of_memory";
-    case ErrorCode::cancelled:
-      return "cancelled";
-    case ErrorCode::internal:
-      return "internal";
-  }
-  return "unknown";  // a value cast from outside the enumeration
-}
+// name_of() returns whole literals, so data() ends with a NUL.
+const char* name(ErrorCode code) { return name_of(code).data(); }
 
 void check_failed(const char* file, int line, const char* condition, std::string_view why) {
   std::string message = "internal error: ";

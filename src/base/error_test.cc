@@ -31,7 +31,7 @@ TEST(Error, CarriesCodeMessageAndHint) {
   EXPECT_TRUE(Error(ErrorCode::internal, "x").hint().empty());
 }
 
-TEST(Error, CodesAreNamedAsTheyAreSpelt) {
+TEST(Error, NamesAreTheEnumerators) {
   EXPECT_STREQ(name(ErrorCode::invalid_argument), "invalid_argument");
   EXPECT_STREQ(name(ErrorCode::not_found), "not_found");
   EXPECT_STREQ(name(ErrorCode::corrupt_file), "corrupt_file");
@@ -55,14 +55,14 @@ TEST(Check, ThrowsInternalWithReasonConditionAndPlace) {
   }
 }
 
-TEST(Check, TheReasonIsBuiltOnlyOnFailure) {
+TEST(Check, EvaluatesTheReasonOnlyOnFailure) {
   bool built = false;
   const auto reason = [&] { return built = true, "unused"; };
   HEED_CHECK(true, reason());
   EXPECT_FALSE(built);
 }
 
-TEST(Check, NoPathOfTheBuildMachineLeaks) {
+TEST(Check, HidesPathsOfTheBuildMachine) {
   EXPECT_EQ(message_of_failure_in("/home/ann/heed/src/ops/linear.cc"),
             "internal error: sizes differ (a == b) at src/ops/linear.cc:7");
   EXPECT_THAT(message_of_failure_in("/usr/src/heed/src/ops/linear.cc"),
@@ -73,7 +73,7 @@ TEST(Check, NoPathOfTheBuildMachineLeaks) {
               HasSubstr("at src/ops/mat.h:7"));
   EXPECT_THAT(message_of_failure_in("/usr/src/heed/include/heed/error.h"),
               HasSubstr("at include/heed/error.h:7"));
-  // A tree of another shape: the name of the file alone.
+  // Outside src/ and include/: the file name only.
   EXPECT_THAT(message_of_failure_in("/home/ann/elsewhere/linear.cc"), HasSubstr("at linear.cc:7"));
   EXPECT_THAT(message_of_failure_in("/home/ann/mysrc/linear.cc"), Not(HasSubstr("ann")));
 }

@@ -1,4 +1,4 @@
-// What the tests of file readers share; for *_test.cc only.
+// Shared by tests that read and write files.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ namespace heed {
 
 inline const std::string kGoldenFolder = std::string(HEED_TEST_DATA) + "/golden/";
 
-// A folder of the test's own: tests may run side by side.
+// A temporary folder per process: tests may run in parallel.
 class FolderTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,11 +1,11 @@
-// The label that both data and losses know.
+// The label that data writes and losses skip.
 #pragma once
 
 #include <cstdint>
 
 namespace heed {
 
-// Marks a row that counts neither for the loss nor for a metric (PyTorch's ignore_index).
+// A row with this label counts for neither loss nor metrics (PyTorch's ignore_index).
 inline constexpr int32_t kIgnoreLabel = -100;
 
 }  // namespace heed

@@ -1,17 +1,17 @@
-// How deep JSON may be nested.
+// Limits how deeply JSON may be nested.
 //
-// The parser has its stack on the heap, but parsed values are copied, compared and printed by
-// functions that call themselves: a file of a few hundred kilobytes of '[' would end the process.
+// nlohmann's parser keeps its stack on the heap, but values are copied, compared and printed
+// recursively: a file of a few hundred kilobytes of '[' would overflow the stack.
 #pragma once
 
 #include <string_view>
 
 namespace heed {
 
-// No file that Heed reads comes near this.
+// Far above any file that Heed reads.
 inline constexpr int kDeepestJson = 100;
 
-// Whether objects and lists stand in each other more often than that. Of any text; no memory.
+// Whether objects and lists are nested deeper than that. Accepts any bytes; allocates nothing.
 inline bool is_too_deep_json(std::string_view text) {
   int depth = 0;
   bool in_string = false;

@@ -19,13 +19,13 @@ TEST(JsonDepth, CountsListsAndObjects) {
   EXPECT_TRUE(is_too_deep_json(std::string(1'000'000, '{')));
 }
 
-TEST(JsonDepth, CountsWhatIsOpenAndNotWhatWas) {
+TEST(JsonDepth, CountsOnlyOpenBrackets) {
   std::string many;
   for (int i = 0; i < 1000; ++i) many += nested(3);
   EXPECT_FALSE(is_too_deep_json(many));
 }
 
-TEST(JsonDepth, BracketsInStringsAreText) {
+TEST(JsonDepth, IgnoresBracketsInStrings) {
   const std::string open(1000, '[');
   EXPECT_FALSE(is_too_deep_json("\"" + open + "\""));
   EXPECT_FALSE(is_too_deep_json(R"(["a\")" + open + "\"]"));

@@ -16,7 +16,7 @@ namespace heed {
 
 namespace {
 
-// An open file; a mapping outlives it.
+// Closes the file; its mapping stays valid.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -40,7 +40,7 @@ void unmap(const std::byte* data, size_t size) {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  // O_NONBLOCK: opening a pipe would otherwise wait for someone to write into it.
+  // O_NONBLOCK: opening a pipe would otherwise block until a writer opens it.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0)
     throw Error(ErrorCode::not_found, path + ": cannot be opened: " + reason(errno),
@@ -51,14 +51,14 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     throw Error(ErrorCode::not_found, path + ": cannot be examined: " + reason(errno));
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::invalid_argument,
-                path + ": expected a regular file, found " +
+                path + ": must be a regular file, got " +
                     (S_ISDIR(status.st_mode) ? "a directory" : "a pipe or a device"),
-                "name an ordinary file");
+                "pass the path of a regular file");
   }
 
   const uint64_t size = static_cast<uint64_t>(status.st_size);
   if (size > std::numeric_limits<size_t>::max())
-    throw Error(ErrorCode::unsupported, path + ": too large for this machine's addresses");
+    throw Error(ErrorCode::unsupported, path + ": too large for the address space");
   if (size == 0) return;  // nothing to map, and mmap refuses an empty range
   void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (data == MAP_FAILED) {
@@ -89,20 +89,20 @@ MappedFile::~MappedFile() { unmap(data_, size_); }
 
 std::span<const std::byte> MappedFile::bytes(uint64_t offset, uint64_t length,
                                              const char* what) const {
-  // Written so that no sum can overflow: both numbers may come from a hostile file.
+  // Written so that no sum can overflow: both numbers may be read from an untrusted file.
   if (offset > size_ || length > size_ - offset) {
     throw Error(ErrorCode::corrupt_file,
-                path_ + ": " + what + " should be " + std::to_string(length) + " bytes at offset " +
+                path_ + ": " + what + " must be " + std::to_string(length) + " bytes at offset " +
                     std::to_string(offset) + ", but the file has only " + std::to_string(size_) +
                     " bytes",
-                "the file may have been cut short: copy or download it again");
+                "the file may be truncated: copy or download it again");
   }
   if (length == 0) return {};
   return {data_ + offset, static_cast<size_t>(length)};
 }
 
 void MappedFile::drop_pages() const {
-  // Only advice: when it is refused, memory is the only loss.
+  // Advisory: a failure costs only memory.
   if (size_ > 0) (void)::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
 }
 

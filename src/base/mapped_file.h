@@ -1,7 +1,7 @@
-// A file mapped read-only, whose every access is checked against its length.
+// A read-only memory-mapped file with bounds-checked access.
 //
-// The bytes live as long as the MappedFile, also when the file's name is removed or replaced; a
-// file that another program shortens in place meanwhile is a fault no check can catch (SIGBUS).
+// The bytes stay valid as long as the MappedFile, also when the file is removed or replaced. A file
+// that another program truncates in place raises SIGBUS, which no check can prevent.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class MappedFile {
   // `length` bytes from `offset`; throws corrupt_file, naming `what`, when they reach past the end.
   std::span<const std::byte> bytes(uint64_t offset, uint64_t length, const char* what) const;
 
-  // Lets the system take back the memory of pages that were read; reading them again fetches them
-  // from the file. For a reader that has copied what it needs.
+  // Drops resident pages; a later access reads them from the file again. For a reader that has copied
+  // what it needs.
   void drop_pages() const;
 
  private:

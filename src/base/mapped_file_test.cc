@@ -30,7 +30,7 @@ std::string text(std::span<const std::byte> bytes) {
 class MappedFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    // Tests may run side by side: each process has a folder of its own.
+    // A folder per process: tests may run in parallel.
     folder_ = std::filesystem::temp_directory_path() /
               ("heed_mapped_file_test." + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
@@ -58,7 +58,7 @@ void expect_error(ErrorCode code, const std::string& message, Function function)
   }
 }
 
-TEST_F(MappedFileTest, ShowsTheFile) {
+TEST_F(MappedFileTest, HoldsTheContentOfTheFile) {
   const MappedFile file(write("a", "0123456789"));
   EXPECT_EQ(file.path(), path("a"));
   EXPECT_EQ(file.size(), 10u);
@@ -68,7 +68,7 @@ TEST_F(MappedFileTest, ShowsTheFile) {
   EXPECT_EQ(text(file.bytes(10, 0, "nothing at the end")), "");
 }
 
-TEST_F(MappedFileTest, EveryAccessIsChecked) {
+TEST_F(MappedFileTest, ChecksBounds) {
   const MappedFile file(write("a", "0123456789"));
   const auto refused = [&](uint64_t offset, uint64_t length) {
     expect_error(ErrorCode::corrupt_file, "a: the header should be",
@@ -86,7 +86,7 @@ TEST_F(MappedFileTest, EveryAccessIsChecked) {
                [&] { file.bytes(5, 6, "the header"); });
 }
 
-TEST_F(MappedFileTest, AnEmptyFileIsAFile) {
+TEST_F(MappedFileTest, MapsAnEmptyFile) {
   const MappedFile file(write("empty", ""));
   EXPECT_EQ(file.size(), 0u);
   EXPECT_TRUE(file.bytes().empty());
@@ -97,10 +97,10 @@ TEST_F(MappedFileTest, AnEmptyFileIsAFile) {
 TEST_F(MappedFileTest, SaysWhyItCannotOpen) {
   expect_error(ErrorCode::not_found, "missing: cannot be opened: No such file",
                [&] { MappedFile file(path("missing")); });
-  expect_error(ErrorCode::invalid_argument, "expected a regular file, found a directory",
+  expect_error(ErrorCode::invalid_argument, "must be a regular file, got a directory",
                [&] { MappedFile file(folder_.string()); });
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
-  expect_error(ErrorCode::invalid_argument, "expected a regular file, found a pipe",
+  expect_error(ErrorCode::invalid_argument, "must be a regular file, got a pipe",
                [&] { MappedFile file(path("pipe")); });
 }
 
@@ -115,7 +115,7 @@ TEST_F(MappedFileTest, MovesKeepTheMapping) {
   EXPECT_EQ(third.path(), path("a"));
 }
 
-TEST_F(MappedFileTest, SurvivesTheNameOfTheFile) {
+TEST_F(MappedFileTest, StaysValidAfterTheFileIsRemoved) {
   const MappedFile file(write("a", "content"));
   std::filesystem::remove(path("a"));
   EXPECT_EQ(text(file.bytes()), "content");

@@ -17,10 +17,10 @@ uint32_t Random::next() {
 }
 
 uint64_t Random::below(uint64_t n) {
-  HEED_CHECK(n > 0, "no number is below 0");
+  HEED_CHECK(n > 0, "below(n): n must be positive");
   if (n <= std::numeric_limits<uint32_t>::max()) {
-    // Lemire 2019: the high word of next() * n, after refusing the 2^32 mod n low words that
-    // would make some results more likely than others. Nearly always one draw and no division.
+    // Lemire 2019: the high word of next() * n; rejecting 2^32 mod n of the low words removes the
+    // bias. Nearly always one draw and no division.
     const uint32_t n32 = static_cast<uint32_t>(n);
     uint64_t product = uint64_t{next()} * n32;
     if (static_cast<uint32_t>(product) < n32) {
@@ -29,7 +29,7 @@ uint64_t Random::below(uint64_t n) {
     }
     return product >> 32;
   }
-  // As many bits as n - 1 has, until they make a number below n: two draws at most on average.
+  // Rejection sampling with the bits of n - 1: at most two draws on average.
   uint64_t mask = n - 1;
   for (int shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
   for (;;) {
@@ -42,9 +42,9 @@ uint64_t Random::below(uint64_t n) {
 float Random::uniform() { return static_cast<float>(next() >> 8) * 0x1p-24f; }
 
 float Random::normal() {
-  // Box–Muller, without its second number: a call always takes two words, so what a call returns
-  // depends on its place in the stream alone. All 32 bits count for the radius, which lets the
-  // tail reach 6.66; with uniform()'s 24 it would end at 5.77.
+  // Box–Muller without its second number: a call always takes two words, so its result depends only
+  // on its position in the stream. All 32 bits are used for the radius: the tail reaches 6.66; with
+  // uniform()'s 24 bits it would end at 5.77.
   const float radius_bits = (static_cast<float>(next()) + 1.0f) * 0x1p-32f;  // in (0, 1]
   const float radius = std::sqrt(-2.0f * std::log(radius_bits));
   const float angle = 2.0f * std::numbers::pi_v<float> * uniform();

@@ -2,7 +2,7 @@
 //
 // Every random choice in Heed is a function of (seed, step, site, element) and never of thread
 // order, so a run is the same for any number of threads and a resumed run equals an unbroken one.
-// `site` numbers the place in the model's text (the n-th dropout of a step).
+// `site` numbers the call in the model's code (the n-th dropout of a step).
 #pragma once
 
 #include <array>

@@ -17,7 +17,7 @@ using Block = std::array<uint32_t, 4>;
 
 constexpr int kDraws = 1 << 20;
 
-// How far a mean of kDraws numbers of this deviation may stray: five standard errors.
+// Five standard errors of a mean of kDraws numbers with this deviation.
 double tolerance(double deviation) { return 5 * deviation / std::sqrt(kDraws); }
 
 // Known answers of Philox4x32-10, from Random123 (kat_vectors). Its counter words 0…3 are our
@@ -42,7 +42,7 @@ TEST(Random, ReadsTheBlocksInOrder) {
   EXPECT_EQ(Random(key, 2).next(), random_block(key, 2)[0]);
 }
 
-TEST(Random, SeedStepAndSiteEachMakeAnotherStream) {
+TEST(Random, SeedStepAndSiteSelectTheStream) {
   const uint32_t base = Random({.seed = 1, .step = 1, .site = 1}).next();
   EXPECT_NE(Random({.seed = 2, .step = 1, .site = 1}).next(), base);
   EXPECT_NE(Random({.seed = 1, .step = 2, .site = 1}).next(), base);
@@ -116,8 +116,8 @@ TEST(Random, BelowIsUniform) {
 }
 
 TEST(Random, BelowLargeNumbersIsUniform) {
-  // Each n sits where a careless method is worst: three quarters of a power of two would make the
-  // lower half of the results twice as likely.
+  // Worst cases of a biased method: at three quarters of a power of two, the lower half of the
+  // results would be twice as likely.
   for (uint64_t n : {uint64_t{3} << 30, (uint64_t{1} << 32) - 1, uint64_t{1} << 32,
                      uint64_t{3} << 40, uint64_t{3} << 62, ~uint64_t{0}}) {
     Random random({.seed = 15});
@@ -131,7 +131,7 @@ TEST(Random, BelowLargeNumbersIsUniform) {
   }
 }
 
-TEST(Random, BelowZeroIsOurMistake) { EXPECT_THROW(Random({}).below(0), Error); }
+TEST(Random, BelowZeroIsAnInternalError) { EXPECT_THROW(Random({}).below(0), Error); }
 
 }  // namespace
 }  // namespace heed

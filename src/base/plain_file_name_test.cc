@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-TEST(PlainFileName, IsThatOfAFileInTheSameFolder) {
+TEST(PlainFileName, AcceptsOnlyFilesInTheSameFolder) {
   for (const std::string_view name : {"a", "model-00001-of-00002.safetensors", "..a", "a..b"}) {
     EXPECT_TRUE(is_plain_file_name(name)) << name;
   }

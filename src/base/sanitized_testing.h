@@ -1,5 +1,4 @@
-// Whether a sanitizer watches this build. For tests alone: it makes them slow, so that they take
-// fewer steps, and it has memory of its own.
+// Whether this is a sanitizer build. Tests then run fewer steps, and skip memory measurements.
 #pragma once
 
 namespace heed {

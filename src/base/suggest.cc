@@ -9,14 +9,14 @@ namespace {
 // One edit for every three characters: `jsn` finds `json`, `verbose` does not find `version`.
 int tolerated_edits(std::string_view name) { return (static_cast<int>(name.size()) + 2) / 3; }
 
-// The dashes of a flag say nothing about which flag was meant.
+// Leading dashes do not count as a difference.
 std::string_view without_dashes(std::string_view name) {
   const size_t first = name.find_first_not_of('-');
   return first == std::string_view::npos ? std::string_view() : name.substr(first);
 }
 
 bool one_starts_the_other(std::string_view a, std::string_view b) {
-  constexpr size_t kShortestStart = 2;  // one letter starts too many names
+  constexpr size_t kShortestStart = 2;  // one letter is a prefix of too many names
   const size_t common = std::min(a.size(), b.size());
   return common >= kShortestStart && a.substr(0, common) == b.substr(0, common);
 }
@@ -24,8 +24,7 @@ bool one_starts_the_other(std::string_view a, std::string_view b) {
 }  // namespace
 
 int edit_distance(std::string_view a, std::string_view b) {
-  // rows[i][j]: the distance between the first i characters of a and the first j of b. Names are
-  // short, so the whole table is kept for the sake of plain code.
+  // rows[i][j]: the distance between the first i characters of a and the first j of b.
   std::vector<std::vector<int>> rows(a.size() + 1, std::vector<int>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) rows[i][0] = static_cast<int>(i);
   for (size_t j = 0; j <= b.size(); ++j) rows[0][j] = static_cast<int>(j);
@@ -40,11 +39,11 @@ int edit_distance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
-std::optional<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names) {
+std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& names) {
   std::optional<std::string> best;
   int best_distance = 0;
   for (const std::string& name : names) {
-    const std::string_view a = without_dashes(wanted), b = without_dashes(name);
+    const std::string_view a = without_dashes(typed), b = without_dashes(name);
     const int distance = edit_distance(a, b);
     if (distance > tolerated_edits(a) && !one_starts_the_other(a, b)) continue;
     if (!best || distance < best_distance) best = name, best_distance = distance;

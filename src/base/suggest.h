@@ -1,4 +1,4 @@
-// What the user probably meant: the known name nearest to a mistyped one.
+// "Did you mean …": the known name nearest to a mistyped one.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace heed {
 // swap of two neighbours (Damerau–Levenshtein, each place edited at most once).
 int edit_distance(std::string_view a, std::string_view b);
 
-// The nearest of `names`, or nothing when none is near enough to be a likely typing mistake. A
-// name that is the start of the other is near whatever its length: `benchmark` means `bench`.
-std::optional<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names);
+// The nearest of `names`, or none when no name is near enough to be a likely typo. A name that is a
+// prefix of the other always counts as near: `benchmark` means `bench`.
+std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& names);
 
 }  // namespace heed

@@ -16,7 +16,7 @@ TEST(EditDistance, CountsEachKindOfEdit) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
 }
 
-TEST(Nearest, FindsTheTypingMistake) {
+TEST(Nearest, FindsTheNameBehindATypo) {
   const std::vector<std::string> verbs = {"train", "translate", "bench"};
   EXPECT_EQ(nearest("bnech", verbs), "bench");
   EXPECT_EQ(nearest("tranlsate", verbs), "translate");
@@ -34,7 +34,7 @@ TEST(Nearest, ComparesFlagsWithoutTheirDashes) {
   EXPECT_EQ(nearest("--x", {"--threads", "--json"}), std::nullopt);
 }
 
-TEST(Nearest, SaysNothingRatherThanSomethingFarOff) {
+TEST(Nearest, FindsNothingWhenNoNameIsNear) {
   EXPECT_EQ(nearest("cook", {"train", "bench"}), std::nullopt);
   EXPECT_EQ(nearest("--verbose", {"--version", "--help"}), std::nullopt);
   EXPECT_EQ(nearest("bench", {}), std::nullopt);

@@ -25,7 +25,7 @@ constexpr std::string_view kGzipStart = "\x1f\x8b";
 constexpr std::string_view kZstdStart = "\x28\xb5\x2f\xfd";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// The file as it lies on the disk, a buffer at a time.
+// Raw buffered reading.
 class DiskFile {
  public:
   explicit DiskFile(const std::string& path) : path_(path == "-" ? "standard input" : path) {
@@ -39,8 +39,8 @@ class DiskFile {
     if (fstat(descriptor_, &status) == 0) {
       if (S_ISDIR(status.st_mode)) {
         close(descriptor_);
-        throw Error(ErrorCode::invalid_argument, path_ + " is a folder, expected a text file",
-                    "name a file in it");
+        throw Error(ErrorCode::invalid_argument, path_ + " is a folder, must be a text file",
+                    "pass a file in it");
       }
       if (S_ISREG(status.st_mode)) size_ = status.st_size;
     }
@@ -49,7 +49,7 @@ class DiskFile {
   DiskFile(const DiskFile&) = delete;
   DiskFile& operator=(const DiskFile&) = delete;
 
-  // The unread part of the buffer, refilled when nothing is left of it; empty at the end.
+  // The unread part of the buffer, refilled when it is empty; empty at the end of the file.
   std::span<const char> peek() {
     if (position_ == filled_) {
       position_ = filled_ = 0;
@@ -59,7 +59,7 @@ class DiskFile {
   }
   void take(size_t bytes) { position_ += bytes; }
 
-  // Whether the file starts with `start`; only before anything was taken.
+  // Whether the file starts with `start`; only before anything was consumed.
   bool starts_with(std::string_view start) {
     while (filled_ < start.size() && more()) {
     }
@@ -101,13 +101,13 @@ class DiskFile {
 
 }  // namespace
 
-// The bytes of the text, decompressed where need be.
+// The bytes of the text, decompressed if necessary.
 class ByteSource {
  public:
   explicit ByteSource(std::unique_ptr<DiskFile> file) : file_(std::move(file)) {}
   virtual ~ByteSource() = default;
 
-  // Fills some of `out`, which is not empty; 0 only at the end.
+  // Fills at least one byte of the non-empty `out`; returns 0 only at the end.
   virtual size_t read(std::span<char> out) = 0;
 
   const DiskFile& file() const { return *file_; }
@@ -148,13 +148,13 @@ class GzipSource : public ByteSource {
         if (inside_member_) throw_damaged(*file_, "gzip", "the file ends early");
         return 0;
       }
-      // zlib's older interface has no const; it does not write there.
+      // zlib's interface lacks const; it does not write there.
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));
       stream_.avail_in = static_cast<uInt>(in.size());
       inside_member_ = true;
       const int status = inflate(&stream_, Z_NO_FLUSH);
       file_->take(in.size() - stream_.avail_in);
-      if (status == Z_STREAM_END) {  // gzip files may be joined end to end
+      if (status == Z_STREAM_END) {  // gzip files may be concatenated
         inside_member_ = false;
         inflateReset(&stream_);
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
@@ -183,7 +183,7 @@ class ZstdSource : public ByteSource {
     while (to.pos == 0) {
       const std::span<const char> in = file_->peek();
       ZSTD_inBuffer from{in.data(), in.size(), 0};
-      // Called at the end of the file too: the decoder may still hold text back.
+      // Also at the end of the file: the decoder may still hold output.
       const size_t status = ZSTD_decompressStream(stream_, &to, &from);
       if (ZSTD_isError(status)) throw_damaged(*file_, "zstd", ZSTD_getErrorName(status));
       file_->take(from.pos);
@@ -233,16 +233,16 @@ bool LineReader::fill() {
 }
 
 bool LineReader::next(std::string& line) {
-  size_t searched = 0;  // bytes after position_ known to hold no \n
+  size_t searched = 0;  // bytes after position_ without \n
   for (;;) {
     const size_t end = buffer_.find('\n', position_ + searched);
     const bool found = end != std::string::npos;
     const size_t length = (found ? end : buffer_.size()) - position_;
     if (static_cast<int64_t>(length) > max_line_bytes_) {
       throw Error(ErrorCode::invalid_argument,
-                  path_ + ":" + std::to_string(line_number_ + 1) + ": a line of more than " +
+                  path_ + ":" + std::to_string(line_number_ + 1) + ": a line must not exceed " +
                       std::to_string(max_line_bytes_) + " bytes",
-                  "is this a text file with one sentence a line?");
+                  "is this a text file with one sentence per line?");
     }
     if (found || !fill()) {
       if (!found && length == 0) return false;

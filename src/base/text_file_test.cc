@@ -60,7 +60,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 class LineReaderTest : public FolderTest {};
 
-TEST_F(LineReaderTest, EndsLinesAtEitherNewline) {
+TEST_F(LineReaderTest, AcceptsBothLineEndings) {
   using Lines = std::vector<std::string>;
   const auto lines = [this](std::string_view text) {
     return lines_of(LineReader(write("x", text)));
@@ -84,7 +84,7 @@ TEST_F(LineReaderTest, ReadsPlainAndCompressedFilesAlike) {
   EXPECT_EQ(lines_of(LineReader(write("gz-without-its-name", gzip(text)))), lines);
 }
 
-TEST_F(LineReaderTest, ReadsCompressedFilesJoinedEndToEnd) {
+TEST_F(LineReaderTest, ReadsConcatenatedCompressedFiles) {
   const std::vector<std::string> expected = {"one", "two", "three"};
   EXPECT_EQ(lines_of(LineReader(write("a.gz", gzip("one\nt") + gzip("") + gzip("wo\nthree")))),
             expected);
@@ -92,7 +92,7 @@ TEST_F(LineReaderTest, ReadsCompressedFilesJoinedEndToEnd) {
             expected);
 }
 
-TEST_F(LineReaderTest, RefusesDamagedData) {
+TEST_F(LineReaderTest, RejectsDamagedData) {
   const std::string text = joined(many_lines());
   for (const std::string& packed : {gzip(text), zstd(text)}) {
     for (const size_t length : {packed.size() - 1, packed.size() / 2, size_t{12}}) {
@@ -107,24 +107,24 @@ TEST_F(LineReaderTest, RefusesDamagedData) {
   expect_error(ErrorCode::corrupt_file, "changed: damaged", [&] { lines_of(LineReader(path)); });
 }
 
-TEST_F(LineReaderTest, SaysWhatCannotBeOpened) {
+TEST_F(LineReaderTest, ReportsFilesThatCannotBeOpened) {
   expect_error(ErrorCode::not_found, "nothing.txt",
                [&] { LineReader reader(path("nothing.txt")); });
   expect_error(ErrorCode::invalid_argument, "is a folder", [&] { LineReader reader(folder_); });
 }
 
-TEST_F(LineReaderTest, LimitsALineAndSaysWhere) {
+TEST_F(LineReaderTest, LimitsTheLengthOfALine) {
   const std::string path = write("x", "short\n" + std::string(1000, 'a') + "\n");
   EXPECT_EQ(lines_of(LineReader(path, 1000)).size(), 2u);
-  expect_error(ErrorCode::invalid_argument, "x:2: a line of more than 999 bytes",
+  expect_error(ErrorCode::invalid_argument, "x:2: a line must not exceed 999 bytes",
                [&] { lines_of(LineReader(path, 999)); });
-  // Found while reading, not after the whole of it has been kept.
+  // Detected while reading, before the whole line is in memory.
   const std::string bomb = write("bomb.gz", gzip(std::string(10'000'000, '\0')));
   expect_error(ErrorCode::invalid_argument, "bomb.gz:1",
                [&] { lines_of(LineReader(bomb, 1'000'000)); });
 }
 
-TEST_F(LineReaderTest, KnowsHowFarItIs) {
+TEST_F(LineReaderTest, ReportsProgress) {
   const std::string text = joined(many_lines());
   LineReader reader(write("x", text));
   EXPECT_EQ(reader.file_bytes(), static_cast<int64_t>(text.size()));

@@ -25,28 +25,26 @@ namespace heed {
 
 namespace {
 
-// A worker watches for its next job this long before it parks. Within a step the next job follows
-// in a few microseconds, from one step of a beam to the next in 60 to 100; waking a parked thread
-// costs 5 to 50 of them.
+// How long a worker spins for its next job before it parks. Within a step the next job follows in a
+// few microseconds, between two decode steps of a beam search in 60 to 100; waking a parked thread
+// costs 5 to 50 us.
 constexpr std::chrono::microseconds kIdleSpin{200};
 
-// The caller watches as long for its workers: it has nothing else to do, and it waits only for the
-// difference between two equal shares.
+// How long the caller spins for its workers. Shares are equal, so the wait is short.
 constexpr std::chrono::microseconds kJoinSpin{200};
 
-// Between two offers of a waiting thread's CPU to others. Long enough that most waits end without
-// one: an offer costs a microsecond, lets a busy machine take the CPU away for milliseconds, and
-// keeps two threads that were woken on one CPU content with it, where spinning parts them.
-constexpr std::chrono::microseconds kBetweenOffers{20};
+// Time between two yields of a spinning thread. Long enough that most waits end without one: a yield
+// costs a microsecond, can lose the CPU for milliseconds on a busy machine, and keeps two threads
+// that were woken on one CPU there, where spinning makes the kernel separate them.
+constexpr std::chrono::microseconds kYieldInterval{20};
 
-// Looks between two glances at the clock, which costs as much as several looks: about 1.5 us.
-constexpr int kLooksPerGlance = 32;
+// Polls between two reads of the clock, one of which costs as much as several polls: about 1.5 us.
+constexpr int kPollsPerClockRead = 32;
 
-// Two lines, because processors fetch lines in pairs.
-constexpr size_t kNoSharing = 128;
+// Two cache lines, because processors prefetch lines in pairs.
+constexpr size_t kNoFalseSharing = 128;
 
-// Tells the processor that this thread only waits: saves power, and leaves a core's other
-// hyperthread its share.
+// Spin-wait hint: saves power, and leaves the core's resources to its other hyperthread.
 void pause_cpu() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -55,31 +53,30 @@ void pause_cpu() {
 #endif
 }
 
-// Watches until done() holds or `patience` is over; returns done().
+// Spins until done() holds or `patience` is over; returns done().
 //
-// Now and then it offers its CPU to others: on a busy machine the kernel may have put the thread we
-// wait for on our own CPU, behind us. Measured with 2 CPUs and four other processes at work, the
-// mean of 2,000 loops whose shares take 5 us: 22 us, 290 without offers, and 1,420 with one in
-// every glance.
+// Yields now and then: on a busy machine the awaited thread may be queued on the CPU of the spinning
+// one. Measured with 2 CPUs and four other busy processes, the mean of 2,000 loops whose shares take
+// 5 us: 22 us, 290 without yields, and 1,420 with a yield at every read of the clock.
 template <class Done>
 bool spin_until(Done done, std::chrono::microseconds patience) {
   if (done()) return true;
   if (patience.count() == 0) return false;
   Clock::time_point now = Clock::now();
   const Clock::time_point deadline = now + patience;
-  for (Clock::time_point last_offer = now; now < deadline; now = Clock::now()) {
-    for (int look = 0; look < kLooksPerGlance; ++look) {
+  for (Clock::time_point last_yield = now; now < deadline; now = Clock::now()) {
+    for (int poll = 0; poll < kPollsPerClockRead; ++poll) {
       pause_cpu();
       if (done()) return true;
     }
-    if (now - last_offer < kBetweenOffers) continue;
+    if (now - last_yield < kYieldInterval) continue;
     std::this_thread::yield();
-    last_offer = Clock::now();
+    last_yield = Clock::now();
   }
   return false;
 }
 
-// True on a thread while it runs a share of some pool's job: a loop it meets then runs inline.
+// True on a thread while it runs a share of any pool's job: a nested loop then runs inline.
 thread_local bool inside_share = false;
 
 int cpus_in_affinity_mask() {
@@ -93,8 +90,8 @@ std::string read_membership() {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// [0, n) cut into runs of whole units whose lengths differ by one unit at most. The longer ones
-// come first: share 0 is the caller's, which starts soonest.
+// [0, n) cut into runs of whole units whose lengths differ by at most one unit. The longer ones are
+// first: share 0 is the caller's, which starts first.
 class Cut {
  public:
   Cut(int64_t n, Grain grain, int threads)
@@ -115,17 +112,17 @@ class Cut {
   int shares_;
 };
 
-// Where one worker gets its shares from. `phase` says whose turn it is and is the only thing that
-// either side watches; the other members belong to whom it says:
+// The hand-over between the caller and one worker. Both sides poll `phase` only; it also says which
+// side may access the other members:
 //
-//   idle     the worker waits, spinning         → running, parked, stopping
-//   parked   the worker waits, asleep           → running, stopping
-//   running  the worker works                   → idle, awaited
-//   awaited  the worker works, the caller sleeps → idle
+//   idle     the worker spins                   → running, parked, stopping
+//   parked   the worker sleeps                  → running, stopping
+//   running  the worker runs its share          → idle, awaited
+//   awaited  the same, while the caller sleeps  → idle
 //
-// A side goes to sleep by announcing it with a compare-exchange, and the other learns of the
-// sleeper from the exchange that ends the phase: no wake-up is lost, and none is sent for nothing.
-struct alignas(kNoSharing) Desk {
+// A side announces its sleep with a compare-exchange, and the exchange that ends the phase returns
+// it to the other side: no wake-up is lost, and none is sent without a sleeper.
+struct alignas(kNoFalseSharing) Slot {
   enum Phase : int { idle, parked, running, awaited, stopping };
 
   std::atomic<int> phase{idle};
@@ -134,19 +131,19 @@ struct alignas(kNoSharing) Desk {
   int64_t begin = 0, end = 0;
   std::exception_ptr error;
 
-  alignas(kNoSharing) std::mutex mutex;  // only to sleep and to wake
+  alignas(kNoFalseSharing) std::mutex mutex;  // only to sleep and to wake
   std::condition_variable changed;
 
   // Starts the next phase, and wakes the other side if it sleeps in `asleep`.
   void advance(Phase next, Phase asleep) {
     if (phase.exchange(next, std::memory_order_acq_rel) != asleep) return;
-    // The sleeper has read the old phase and holds the mutex, or waits already: taking the mutex
-    // once makes sure of the second, or the notification could come too early.
+    // The sleeper holds the mutex or already waits: locking it once ensures that it waits, otherwise
+    // the notification could be lost.
     { const std::lock_guard<std::mutex> wait_for_sleeper(mutex); }
     changed.notify_one();
   }
 
-  // Returns when the phase is no longer `current`: spins, then sleeps under the name `asleep`.
+  // Returns when the phase is no longer `current`: spins, then sleeps in phase `asleep`.
   void wait_while(Phase current, Phase asleep, std::chrono::microseconds patience) {
     const auto over = [&] { return phase.load(std::memory_order_acquire) != current; };
     if (spin_until(over, patience)) return;
@@ -156,9 +153,9 @@ struct alignas(kNoSharing) Desk {
     changed.wait(lock, [&] { return phase.load(std::memory_order_acquire) != asleep; });
   }
 
-  // The worker's life.
+  // The worker's loop.
   void work(std::chrono::microseconds patience) {
-    inside_share = true;  // whatever a worker runs is a share
+    inside_share = true;
     for (;;) {
       wait_while(idle, parked, patience);
       if (phase.load(std::memory_order_acquire) == stopping) return;
@@ -177,21 +174,21 @@ struct alignas(kNoSharing) Desk {
 int available_cpus() {
   int cpus = cpus_in_affinity_mask();
   const std::optional<double> quota = cgroup_cpu_quota(read_membership(), "/sys/fs/cgroup");
-  // To the nearest: a quota of 1.9 would waste almost half if cut to 1, and two threads on one
-  // of 1.2 would be stopped for almost half of the time.
+  // Rounded to nearest: a quota of 1.9 would waste almost half if cut to 1, and two threads with a
+  // quota of 1.2 would be throttled almost half of the time.
   if (quota && *quota < cpus) cpus = static_cast<int>(std::lround(*quota));
   return std::max(cpus, 1);
 }
 
 struct ThreadPool::State {
-  explicit State(int thread_count) : threads(thread_count), desks(thread_count - 1) {
-    // With more threads than CPUs, one that spins keeps from working the one that it waits for.
+  explicit State(int thread_count) : threads(thread_count), slots(thread_count - 1) {
+    // With more threads than CPUs, a spinning thread takes the CPU of the thread it waits for.
     const bool crowded = threads > available_cpus();
     const auto idle_spin = crowded ? kIdleSpin * 0 : kIdleSpin;
     join_spin = crowded ? kJoinSpin * 0 : kJoinSpin;
-    workers.reserve(desks.size());
+    workers.reserve(slots.size());
     try {
-      for (Desk& desk : desks) workers.emplace_back([&desk, idle_spin] { desk.work(idle_spin); });
+      for (Slot& slot : slots) workers.emplace_back([&slot, idle_spin] { slot.work(idle_spin); });
     } catch (const std::exception& error) {
       stop();
       throw Error(ErrorCode::out_of_memory,
@@ -203,30 +200,30 @@ struct ThreadPool::State {
   ~State() { stop(); }
 
   void stop() {
-    for (size_t i = 0; i < workers.size(); ++i) desks[i].advance(Desk::stopping, Desk::parked);
+    for (size_t i = 0; i < workers.size(); ++i) slots[i].advance(Slot::stopping, Slot::parked);
     for (std::thread& worker : workers)
       if (worker.joinable()) worker.join();
   }
 
   const int threads;
   std::chrono::microseconds join_spin{0};
-  std::vector<Desk> desks;  // of workers, which take the shares 1, 2, …
+  std::vector<Slot> slots;  // worker i has share i + 1
   std::vector<std::thread> workers;
-  alignas(kNoSharing) std::atomic<bool> taken{false};  // by a caller whose job runs
+  alignas(kNoFalseSharing) std::atomic<bool> taken{false};  // a caller's job is running
 };
 
 ThreadPool::ThreadPool(int threads) {
   if (threads < 0) {
     throw Error(ErrorCode::invalid_argument,
-                "the number of threads is " + std::to_string(threads) + ", expected 0 or more",
-                "0 means every CPU that this process may use");
+                "threads must be 0 or more, got " + std::to_string(threads),
+                "0 uses every CPU available to this process");
   }
-  constexpr int kMostThreads = 4096;  // beyond any machine; a typing mistake, not a wish
+  constexpr int kMostThreads = 4096;  // above any machine: a typo
   if (threads > kMostThreads) {
     throw Error(ErrorCode::invalid_argument,
-                "the number of threads is " + std::to_string(threads) + ", expected at most " +
-                    std::to_string(kMostThreads),
-                "0 means every CPU that this process may use");
+                "threads must be at most " + std::to_string(kMostThreads) + ", got " +
+                    std::to_string(threads),
+                "0 uses every CPU available to this process");
   }
   state_ = std::make_unique<State>(threads > 0 ? threads : available_cpus());
 }
@@ -236,7 +233,8 @@ ThreadPool::~ThreadPool() = default;
 int ThreadPool::threads() const { return state_->threads; }
 
 void ThreadPool::run(int64_t n, Grain grain, void* context, Share share) {
-  HEED_CHECK(n >= 0 && grain.least >= 1 && grain.unit >= 1, "a loop needs n >= 0 and grain >= 1");
+  HEED_CHECK(n >= 0 && grain.least >= 1 && grain.unit >= 1,
+             "parallel_for: n must be at least 0, and grain at least 1");
   if (n == 0) return;
   State& state = *state_;
   const Cut cut(n, grain, state.threads);
@@ -246,12 +244,12 @@ void ThreadPool::run(int64_t n, Grain grain, void* context, Share share) {
   }
 
   for (int i = 1; i < cut.shares(); ++i) {
-    Desk& desk = state.desks[i - 1];
-    desk.share = share;
-    desk.context = context;
-    desk.begin = cut.begin(i);
-    desk.end = cut.begin(i + 1);
-    desk.advance(Desk::running, Desk::parked);
+    Slot& slot = state.slots[i - 1];
+    slot.share = share;
+    slot.context = context;
+    slot.begin = cut.begin(i);
+    slot.end = cut.begin(i + 1);
+    slot.advance(Slot::running, Slot::parked);
   }
 
   std::exception_ptr error;
@@ -264,10 +262,10 @@ void ThreadPool::run(int64_t n, Grain grain, void* context, Share share) {
   inside_share = false;
 
   for (int i = 1; i < cut.shares(); ++i) {
-    Desk& desk = state.desks[i - 1];
-    desk.wait_while(Desk::running, Desk::awaited, state.join_spin);
-    // Emptied even when a lower share failed too: the next job must not find it.
-    const std::exception_ptr later = std::exchange(desk.error, nullptr);
+    Slot& slot = state.slots[i - 1];
+    slot.wait_while(Slot::running, Slot::awaited, state.join_spin);
+    // Cleared even when a lower share failed too: it must not reach the next job.
+    const std::exception_ptr later = std::exchange(slot.error, nullptr);
     if (!error) error = later;
   }
   state.taken.store(false, std::memory_order_release);

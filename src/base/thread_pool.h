@@ -1,10 +1,10 @@
-// A small pool of threads behind parallel_for; the only threads Heed's mathematics runs on.
+// The thread pool behind parallel_for; all kernels run on it.
 //
 // Workers spin briefly after a job, because the next one usually follows within microseconds, and
 // then park. The caller works too, so a pool of n threads starts n - 1.
 // Any number of threads may call parallel_for on one pool: while a job of another caller runs, the
-// loop runs inline on the calling thread, as does a loop inside a loop. A result must therefore
-// never depend on how [0, n) was cut.
+// loop runs inline on the calling thread, as does a nested loop. A result must therefore never
+// depend on how [0, n) was cut.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace heed {
 
-// CPUs this process may use: its affinity mask, cut to the cgroup's CPU quota; at least 1.
+// CPUs available to this process: its affinity mask, limited by the cgroup's CPU quota; at least 1.
 int available_cpus();
 
-// How a loop over [0, n) may be cut. A number alone is the least.
+// How a loop over [0, n) may be cut. A single number is `least`.
 struct Grain {
-  int64_t least = 1;  // of a loop, for each thread it wakes; shares may have half of it
-  int64_t unit = 1;   // borders between shares are multiples of it
+  int64_t least = 1;  // iterations per thread that is woken; a share may have half as many
+  int64_t unit = 1;   // share boundaries are multiples of it
 
   constexpr Grain(int64_t least_of_share, int64_t unit_of_borders = 1)
       : least(least_of_share), unit(unit_of_borders) {}
@@ -35,10 +35,9 @@ class ThreadPool {
 
   int threads() const;
 
-  // Calls body(begin, end) on contiguous shares that cover [0, n) exactly and are as long as each
-  // other, to a unit, at most one share a thread; returns when all are done. An exception thrown by
-  // a share is rethrown here after the join (the one of the lowest share, if several).
-  // Allocates nothing.
+  // Calls body(begin, end) on contiguous shares that cover [0, n), equal in length to within one unit,
+  // at most one per thread; returns when all are done. An exception thrown by a share is rethrown
+  // after the join (that of the lowest share, if several). Allocates nothing.
   template <class Body>
   void parallel_for(int64_t n, Grain grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;

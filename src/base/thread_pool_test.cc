@@ -24,7 +24,7 @@ namespace {
 using Range = std::pair<int64_t, int64_t>;
 using Body = std::function<void(int64_t begin, int64_t end)>;
 
-// The shares a loop was cut into, in order.
+// The shares of a loop, in order.
 std::vector<Range> shares_of(ThreadPool& pool, int64_t n, Grain grain) {
   std::mutex mutex;
   std::vector<Range> shares;
@@ -38,7 +38,7 @@ std::vector<Range> shares_of(ThreadPool& pool, int64_t n, Grain grain) {
 
 class ThreadPoolTest : public testing::TestWithParam<int> {};
 
-// 2 threads spin, where the machine has as many CPUs; 9 are more than most and park at once.
+// 2 threads spin on a machine with as many CPUs; 9 exceed most machines and park at once.
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 9));
 
 TEST_P(ThreadPoolTest, SharesCoverTheRangeEvenlyInWholeUnits) {
@@ -162,7 +162,7 @@ TEST_P(ThreadPoolTest, TheExceptionOfTheLowestShareIsRethrown) {
       EXPECT_EQ(error.what(), "share " + std::to_string(first_bad));
     }
     EXPECT_EQ(ran, pool.threads());  // it was thrown after the join
-    // Nothing of it is left for the next job, and loops spread again.
+    // The next job starts without it, and runs on all threads.
     EXPECT_EQ(shares_of(pool, 100, 1).size(), static_cast<size_t>(pool.threads()));
   }
 }
@@ -177,7 +177,7 @@ TEST_P(ThreadPoolTest, RunningALoopAllocatesNothing) {
   EXPECT_EQ(sum, 6400);
 }
 
-TEST_P(ThreadPoolTest, MayBeDestroyedAtAnyMoment) {
+TEST_P(ThreadPoolTest, CanBeDestroyedInAnyPhase) {
   for (int i = 0; i < 20; ++i) {
     ThreadPool pool(GetParam());
     for (int job = 0; job < i % 3; ++job) pool.parallel_for(100, 1, [](int64_t, int64_t) {});
@@ -196,12 +196,12 @@ TEST(ThreadPool, ALoopOfOneGrainRunsOnTheCaller) {
   pool.parallel_for(64, 64, [&](int64_t begin, int64_t end) {
     EXPECT_EQ(std::this_thread::get_id(), caller);
     EXPECT_EQ(Range(begin, end), Range(0, 64));
-    // It took no worker, so a loop inside may.
+    // It used no worker, so a nested loop may.
     EXPECT_EQ(shares_of(pool, 2, 1).size(), 2u);
   });
 }
 
-TEST(ThreadPool, TakesBodiesOfAnyKind) {
+TEST(ThreadPool, AcceptsAnyCallable) {
   ThreadPool pool(2);
   std::atomic<int64_t> sum = 0;
   const auto constant = [&](int64_t begin, int64_t end) { sum += end - begin; };
@@ -228,7 +228,7 @@ TEST(ThreadPool, MisuseIsReported) {
   EXPECT_THROW(pool.parallel_for(1, 0, [](int64_t, int64_t) {}), Error);
 }
 
-TEST(ThreadPool, TheDefaultIsWhatThisProcessMayUse) {
+TEST(ThreadPool, TheDefaultIsAvailableCpus) {
   EXPECT_GE(available_cpus(), 1);
   EXPECT_LE(available_cpus(), static_cast<int>(std::thread::hardware_concurrency()));
   EXPECT_EQ(ThreadPool().threads(), available_cpus());
