@@ -1,4 +1,4 @@
-// Texts as a tree of bytes: finds every text that begins at a place, in one walk.
+// A trie over bytes: finds all texts that are a prefix of a text in one walk.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace heed {
 
 class ByteTrie {
  public:
-  // An empty text is never found. A text that is there already gets the new value.
+  // An empty text is never found. An existing text gets the new value.
   void insert(std::string_view text, int32_t value);
 
   // Calls found(bytes, value) for each text that `text` begins with, shortest first.
@@ -28,8 +28,8 @@ class ByteTrie {
   bool empty() const { return values_.size() == 1; }
 
  private:
-  // Children are in one hash table under (node, byte); node 0 is the root, whose children have a
-  // table of their own, because every walk begins there.
+  // One hash table maps (node, byte) to a child. Node 0 is the root; its children have a separate
+  // table, because every walk starts there.
   struct Slot {
     uint64_t key = kFree;
     uint32_t child = 0;

@@ -14,7 +14,7 @@ int32_t StringMap::insert(std::string_view text, int32_t id) {
   const uint64_t hash = hash_text(text);
   Slot& slot = slots_[slot_of(text, hash)];
   if (slot.text != nullptr) return slot.id;
-  // An empty text may come without an address, and an address marks the slot as taken.
+  // An empty text may have a null pointer, which would mark the slot as free.
   slot = {hash, text.empty() ? "" : text.data(), static_cast<uint32_t>(text.size()), id};
   ++size_;
   return -1;

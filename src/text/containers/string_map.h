@@ -1,4 +1,4 @@
-// From pieces of text to ids: an immutable hash table, made for looking up short texts very often.
+// A hash table from tokens to ids, optimized for look-ups of short texts.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,11 @@ inline uint64_t hash_text(std::string_view text) {
 
 class StringMap {
  public:
-  // The texts are borrowed: they must outlive the map.
+  // The texts are not copied: they must outlive the map.
   void reserve(size_t texts);
-  // Returns the id the text had before, or -1 when it is new; the old id stays.
+  // Returns the existing id, which is kept, or -1 for a new text.
   int32_t insert(std::string_view text, int32_t id);
-  int32_t find(std::string_view text) const;  // -1: not there
+  int32_t find(std::string_view text) const;  // -1: not found
   size_t size() const { return size_; }
 
  private:
@@ -58,7 +58,7 @@ class StringMap {
     uint32_t bytes = 0;
     int32_t id = 0;
   };
-  // The text's slot, or the free one where it belongs. There always is a free one.
+  // The text's slot, or the free one to insert it at. At least half of the slots are free.
   size_t slot_of(std::string_view text, uint64_t hash) const;
   void grow(size_t slots);
 

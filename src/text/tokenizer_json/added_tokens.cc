@@ -27,7 +27,7 @@ std::vector<AddedToken> read_added_tokens(const JsonNode& node) {
 void AddedTokenFinder::add(const AddedToken& token, const Normalizer* normalizer) {
   AlignedText content(token.content, 0, false);
   if (normalizer != nullptr) normalizer->apply(content);
-  // The first of several tokens that look the same counts.
+  // Of several equal tokens the first is used.
   if (content.text.empty() || trie_.longest_prefix(content.text).bytes == content.text.size()) {
     return;
   }
@@ -49,7 +49,7 @@ AddedTokenFinder::Match AddedTokenFinder::next(std::string_view text, size_t fro
   const AddedToken& token = tokens_[static_cast<size_t>(found.value)];
   size_t begin = from, end = from + found.bytes;
   Match match{.found = true, .taken = true, .end = end, .part = {}};
-  // A token that took white space after it may have taken this one's first bytes.
+  // An earlier token with rstrip may already include this one's first bytes.
   if (begin < taken_end) match.taken = false;
   if (token.single_word) {
     const bool goes_on = (begin > 0 && is_word_character(decode_utf8_before(text, begin).value)) ||

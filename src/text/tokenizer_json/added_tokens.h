@@ -1,4 +1,4 @@
-// Tokens that are found in the text before anything else happens to it: [MASK], <|endoftext|>.
+// Added tokens ([MASK], <|endoftext|>): matched in the text before pre-tokenization.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct AddedToken {
   std::string content;
   int32_t id = 0;
   bool single_word = false;  // not within a word
-  bool lstrip = false;       // takes the white space before it too
+  bool lstrip = false;       // also matches the white space before it
   bool rstrip = false;       // and after it
-  bool normalized = false;   // looked for in the normalised text
-  bool is_special = false;   // left out by decode() on demand
+  bool normalized = false;   // matched in the normalized text
+  bool is_special = false;   // skipped by decode() with skip_special_tokens
 };
 
 // The list under "added_tokens". Throws corrupt_file.
 std::vector<AddedToken> read_added_tokens(const JsonNode& node);
 
-// Some added tokens, ready to be looked for.
+// Matches a set of added tokens.
 class AddedTokenFinder {
  public:
   struct Part {
@@ -33,12 +33,12 @@ class AddedTokenFinder {
     int32_t id = -1;  // -1: ordinary text
   };
 
-  // Looks for the token as the normalizer leaves it, if there is one.
+  // Matches the token's normalized form, if there is a normalizer.
   void add(const AddedToken& token, const Normalizer* normalizer);
   bool empty() const { return tokens_.empty(); }
 
-  // Cuts all of the text, from left to right; where several tokens begin, the longest counts.
-  // Calls part(Part) for each, none of them empty.
+  // Splits the text at added tokens; leftmost, longest match. Calls part(Part) for each part; none is
+  // empty.
   template <class Found>
   void cut(std::string_view text, const Found& found) const {
     size_t at = 0;
@@ -55,15 +55,15 @@ class AddedTokenFinder {
  private:
   struct Match {
     bool found = false, taken = false;
-    size_t end = 0;  // where to look on
+    size_t end = 0;  // where the search continues
     Part part;
     explicit operator bool() const { return found; }
   };
-  // The next token from byte `from`; what comes before `taken_end` belongs to an earlier one.
+  // The next token from byte `from`; bytes before `taken_end` belong to an earlier match.
   Match next(std::string_view text, size_t from, size_t taken_end) const;
 
   std::vector<AddedToken> tokens_;
-  ByteTrie trie_;  // values are places in tokens_
+  ByteTrie trie_;  // values are indices in tokens_
 };
 
 }  // namespace heed

@@ -26,7 +26,7 @@ std::string cut(const std::vector<AddedToken>& tokens, std::string_view text) {
   return joined;
 }
 
-TEST(AddedTokens, TheLeftmostAndLongestCounts) {
+TEST(AddedTokens, MatchesLeftmostLongest) {
   const std::vector<AddedToken> tokens = {
       {.content = "ab", .id = 1}, {.content = "abc", .id = 2}, {.content = "bcd", .id = 3}};
   EXPECT_EQ(cut(tokens, "xabcdab"), "x|<2>|d|<1>");
@@ -41,23 +41,24 @@ TEST(AddedTokens, SingleWords) {
   EXPECT_EQ(cut(tokens, "in inside (in) éin in"), "<1>| inside (|<1>|) éin |<1>");
 }
 
-TEST(AddedTokens, TakeWhiteSpace) {
+TEST(AddedTokens, StripWhiteSpace) {
   const std::vector<AddedToken> tokens = {
       {.content = "[M]", .id = 1, .lstrip = true, .rstrip = true},
       {.content = "[L]", .id = 2, .lstrip = true},
       {.content = " x", .id = 3}};
   EXPECT_EQ(cut(tokens, "a \u00A0[M] \n[L] b"), "a|<1>|<2>| b");
   EXPECT_EQ(cut(tokens, "  [L]"), "<2>");
-  // What one token took, another cannot begin with.
+  // White space of one match is not available to the next.
   EXPECT_EQ(cut(tokens, "[M] xy"), "<1>|xy");
 }
 
-TEST(AddedTokens, AreFoundAsTheNormalizerLeavesThem) {
+TEST(AddedTokens, MatchNormalizedText) {
   const auto document = nlohmann::json::parse(R"({"type": "Lowercase"})");
   const auto lower = read_normalizer(JsonNode(document, "normalizer"));
   AddedTokenFinder finder;
   finder.add({.content = "HeLLo", .id = 1}, lower.get());
-  finder.add({.content = "hello", .id = 2}, lower.get());  // looks the same: the first counts
+  finder.add({.content = "hello", .id = 2},
+             lower.get());  // equal after normalization: the first is used
   int32_t id = -1;
   finder.cut("hello", [&](const AddedTokenFinder::Part& part) { id = part.id; });
   EXPECT_EQ(id, 1);
@@ -71,7 +72,7 @@ TEST(AddedTokens, Reads) {
   EXPECT_TRUE(tokens[0].is_special && tokens[0].lstrip && !tokens[0].normalized);
   EXPECT_TRUE(!tokens[1].is_special && tokens[1].normalized);
   const auto bad = nlohmann::json::parse(R"([{"id": -5, "content": "<a>"}])");
-  expect_error(ErrorCode::corrupt_file, "expected a number from 0",
+  expect_error(ErrorCode::corrupt_file, "must be a number from 0",
                [&] { read_added_tokens(JsonNode(bad, "t")); });
 }
 

@@ -1,4 +1,4 @@
-// Text that was changed on its way, and where each of its bytes came from.
+// Normalized text with the source span of each byte.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace heed {
 
-// Bytes [begin, end) of the source. 32 bits: encode() refuses longer texts.
+// Bytes [begin, end) of the source. 32 bits: encode() rejects longer texts.
 struct SourceSpan {
   uint32_t begin = 0, end = 0;
 };
 
 struct AlignedText {
   std::string text;
-  // One a byte of `text`, in the order of the source; empty when nobody wants to know, which saves
-  // eight times the text.
+  // One per byte of `text`, in source order; empty when offsets are not requested, which saves eight
+  // times the size of the text.
   std::vector<SourceSpan> sources;
   bool aligned = false;
 
@@ -30,7 +30,7 @@ struct AlignedText {
   TextSpan source(size_t begin, size_t end) const;
 };
 
-// Writes the next version of a text from left to right.
+// Rewrites a text from left to right.
 //
 //   TextEdit edit(text);
 //   edit.keep(0, 3);           // the first three bytes as they are
@@ -51,18 +51,18 @@ class TextEdit {
                          from_.sources.begin() + static_cast<ptrdiff_t>(end));
     }
   }
-  // Where nothing is replaced (begin = end), the text is inserted.
+  // An insertion if begin = end.
   void replace(size_t begin, size_t end, std::string_view with) {
     write(begin, end, [with](std::string& out) { out.append(with); });
   }
-  // The same with whatever append(std::string&) appends.
+  // The same; append(std::string&) appends the replacement.
   template <class Append>
   void write(size_t begin, size_t end, const Append& append) {
     append(to_.text);
     if (to_.aligned) align(begin, end);
   }
 
-  // Changes the last bytes one by one, each into one other byte.
+  // Maps each of the last bytes to another byte.
   template <class Change>
   void change_last(size_t bytes, const Change& change) {
     for (size_t i = to_.text.size() - bytes; i < to_.text.size(); ++i) {
@@ -70,7 +70,7 @@ class TextEdit {
     }
   }
 
-  size_t size() const { return to_.text.size(); }  // of what is written
+  size_t size() const { return to_.text.size(); }  // written so far
   void finish(AlignedText& text) { text = std::move(to_); }
 
  private:

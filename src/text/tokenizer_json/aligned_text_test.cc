@@ -22,7 +22,7 @@ TEST(AlignedText, FollowsEdits) {
   EXPECT_EQ(text.source(9, 10), (TextSpan{111, 111}));
   EXPECT_EQ(text.source(4, 4), (TextSpan{}));
 
-  // A second edit sees through the first.
+  // A second edit composes with the first.
   TextEdit again(text);
   again.replace(0, 7, "H");
   again.finish(text);

@@ -1,9 +1,8 @@
-// Byte pair encoding: a word begins as characters (or bytes), and the two neighbours whose merge
-// was learnt first become one, until no two neighbours have a merge.
+// BPE: a word starts as characters (or bytes), and the adjacent pair with the lowest merge rank is
+// merged until no pair has a merge.
 //
-// No cache of words is kept, for it would be shared by threads. Instead the pieces that a word
-// equal to them turns into are found when the tokenizer is loaded: most words of a text are one of
-// them and cost one look-up.
+// There is no cache of words, which threads would have to share. Instead, loading finds the tokens
+// that encode to themselves: most words of a text are one of them and cost one look-up.
 #include <algorithm>
 #include <array>
 #include <queue>
@@ -23,8 +22,8 @@ struct Symbol {
   uint32_t begin = 0, end = 0;  // bytes of the word
 };
 
-// Words of up to this many bytes are merged by looking at all pairs each time, which is the fastest
-// for few; longer ones with a heap, in n log n.
+// Words of up to this many bytes are merged by scanning all pairs, which is fastest for few; longer
+// ones use a heap: O(n log n).
 constexpr size_t kShortBytes = 48;
 
 size_t merge_short(const MergeTable& merges, Symbol* symbols, size_t count) {
@@ -55,7 +54,7 @@ void merge_long(const MergeTable& merges, std::vector<Symbol>& symbols) {
     before[i] = i == 0 ? none : i - 1;
     after[i] = i + 1;
   }
-  // The merge of symbol i and the one after it, as one number: its rank, then i.
+  // The merge of symbols i and i + 1 as one number: its rank in the upper half, then i.
   using Candidate = uint64_t;
   const auto merge_at = [&](uint32_t i) {
     return after[i] == none ? Merge{} : merges.find(symbols[i].id, symbols[after[i]].id);
@@ -75,7 +74,7 @@ void merge_long(const MergeTable& merges, std::vector<Symbol>& symbols) {
     const auto i = static_cast<uint32_t>(candidate);
     if (symbols[i].id == kGone) continue;
     const Merge merge = merge_at(i);
-    if (merge.rank != candidate >> 32) continue;  // its symbols have become others since
+    if (merge.rank != candidate >> 32) continue;  // stale: its symbols were merged
     const uint32_t right = after[i];
     symbols[i].id = merge.id;
     symbols[i].end = symbols[right].end;
@@ -130,17 +129,18 @@ class Bpe : public SubwordModel {
   }
 
  private:
-  static constexpr std::string_view kMark = "▁";  // SentencePiece's beginning of a word
+  static constexpr std::string_view kMark = "▁";  // SentencePiece's word boundary
 
   void read_merges(const JsonNode& node) {
-    if (!node.value().is_array()) node.expected("a list of merges");
+    if (!node.value().is_array()) node.must_be("a list of merges");
     merges_ = MergeTable(node.value().size());
     bool crosses_marks = vocabulary_.find(kMark) < 0;
     uint32_t rank = 0;
     for (const auto& entry : node.value()) {
       const auto [left, right] = pair_of(entry, node, rank);
       const int32_t left_id = id_of(left, node, rank), right_id = id_of(right, node, rank);
-      if (right.size() < prefix_.size()) node.at(rank).corrupt("it is shorter than the prefix");
+      if (right.size() < prefix_.size())
+        node.at(rank).corrupt("must not be shorter than the prefix");
       const std::string joined = std::string(left).append(right.substr(prefix_.size()));
       merges_.insert(left_id, right_id, {rank, id_of(joined, node, rank)});
       crosses_marks = crosses_marks || has_inner_mark(joined);
@@ -149,20 +149,20 @@ class Bpe : public SubwordModel {
     cuts_at_marks_ = !crosses_marks && prefix_.empty() && suffix_.empty();
   }
 
-  // "left right", or ["left", "right"] where pieces may have spaces.
+  // "left right", or ["left", "right"] where tokens may have spaces.
   static std::pair<std::string_view, std::string_view> pair_of(const nlohmann::json& entry,
                                                                const JsonNode& node, size_t index) {
     if (entry.is_string()) {
       const std::string_view both = entry.get_ref<const std::string&>();
       const size_t space = both.find(' ');
       if (space == both.npos || both.find(' ', space + 1) != both.npos) {
-        node.at(index).corrupt("expected two pieces and a space between, found " +
+        node.at(index).corrupt("must be two tokens separated by a space, got " +
                                in_single_quotes(both));
       }
       return {both.substr(0, space), both.substr(space + 1)};
     }
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_string()) {
-      node.at(index).corrupt("expected two pieces");
+      node.at(index).corrupt("must be two tokens");
     }
     return {entry[0].get_ref<const std::string&>(), entry[1].get_ref<const std::string&>()};
   }
@@ -177,18 +177,18 @@ class Bpe : public SubwordModel {
 
   static bool has_inner_mark(std::string_view piece) { return next_part(piece, 0) < piece.size(); }
 
-  // Where the part of the text after `at` begins: at the first mark that follows something else.
+  // The start of the next part after `at`: the first mark that follows another character.
   static size_t next_part(std::string_view text, size_t at) {
     while (text.substr(at).starts_with(kMark)) at += kMark.size();
     return std::min(text.find(kMark, at), text.size());
   }
 
-  // Pieces that a word equal to them becomes, and with ignore_merges all pieces.
+  // Finds the tokens that encode to themselves; with ignore_merges, all tokens do.
   void find_whole_words() {
     is_whole_.assign(static_cast<size_t>(vocabulary_.size()), false);
     whole_bytes_ = {};
     whole_storage_.clear();
-    // Text of the storage is borrowed by the map: it must not move.
+    // The map points into the storage: it must not be reallocated.
     whole_storage_.reserve(static_cast<size_t>(vocabulary_.size()));
     IdSink ids;
     for (int32_t id = 0; id < vocabulary_.size(); ++id) {
@@ -227,8 +227,7 @@ class Bpe : public SubwordModel {
     return true;
   }
 
-  // No merge reaches across the beginning of a word, so a long text is cut there: the ids are the
-  // same, and the parts are short.
+  // No merge crosses a word boundary, so a long text is split there: the same ids from shorter parts.
   void encode_parts(std::string_view text, size_t begin, size_t end, IdSink& out) const {
     const std::string_view whole = text.substr(0, end);
     while (begin < end) {
@@ -259,10 +258,10 @@ class Bpe : public SubwordModel {
     }
   }
 
-  // The symbols that a word begins as: never more than it has bytes.
+  // The initial symbols of a word: at most one per byte.
   template <class Push>
   void start(std::string_view word, const Push& push) const {
-    Symbol unknown;  // waits for others to join it
+    Symbol unknown;  // a run of unknown characters
     bool has_unknown = false;
     for (size_t at = 0; at < word.size();) {
       const size_t bytes = takes_bytes_ ? 1 : decode_utf8(word, at).bytes;
@@ -285,7 +284,7 @@ class Bpe : public SubwordModel {
           unknown = {unknown_id_, symbol.begin, symbol.end};
           has_unknown = true;
         }
-      }  // without a piece for the unknown, it is left out
+      }  // without an unknown token, it is dropped
     }
     if (has_unknown) push(unknown);
   }
@@ -316,10 +315,10 @@ class Bpe : public SubwordModel {
   std::string prefix_, suffix_;
   bool fuse_unknown_ = false, ignore_merges_ = false, byte_fallback_ = false;
   bool takes_bytes_ = false, cuts_at_marks_ = false;
-  // <0x00> … <0xFF> with byte_fallback, the byte alphabet's pieces with takes_bytes_.
+  // <0x00> … <0xFF> with byte_fallback, the byte alphabet's tokens with takes_bytes_.
   ByteIds byte_ids_ = no_byte_ids();
   std::array<int32_t, 128> ascii_ids_{};
-  std::vector<bool> is_whole_;  // by id: a word equal to the piece becomes that piece
+  std::vector<bool> is_whole_;  // by id: the token encodes to itself
   StringMap whole_bytes_;       // the same as bytes, with takes_bytes_
   std::vector<std::string> whole_storage_;
 };

@@ -30,8 +30,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   text = std::move(out);
 }
 
-// Pieces of the byte alphabet into bytes. They may be the bytes of no UTF-8, if the ids were no
-// text's: then that is what the caller gets, because it is what was encoded.
+// Byte-alphabet tokens to bytes. The result may be invalid UTF-8 and is not repaired, so that encode
+// and decode round-trip any bytes.
 class ByteLevel : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {
@@ -60,7 +60,7 @@ class WordPiece : public Decoder {
   }
 
  private:
-  // The spaces that splitting put around punctuation and contractions.
+  // Removes the spaces that splitting put around punctuation and contractions.
   static void clean(std::string& piece) {
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {{
         {" .", "."},
@@ -97,8 +97,8 @@ class Metaspace : public Decoder {
   bool prepended_;
 };
 
-// Runs of <0xE2>, <0x82>, … into the characters they are the bytes of; if they are none's, each
-// becomes U+FFFD.
+// Runs of byte tokens (<0xE2>, <0x82>, …) to characters; if they are not UTF-8, each byte becomes
+// U+FFFD.
 class ByteFallback : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {
@@ -236,12 +236,12 @@ std::unique_ptr<Decoder> read_metaspace(const JsonNode& node) {
   return std::make_unique<Metaspace>(mark, prepended);
 }
 
-constexpr int kMaxDepth = 16;  // of sequences in sequences
+constexpr int kMaxDepth = 16;  // of nested sequences
 
 std::unique_ptr<Decoder> read_nested(const JsonNode& node, int depth) {
   const std::string& type = node.text("type");
   if (type == "Sequence") {
-    if (depth >= kMaxDepth) node.corrupt("sequences are nested too deeply");
+    if (depth >= kMaxDepth) node.corrupt("sequences must not be nested too deeply");
     std::vector<std::unique_ptr<Decoder>> all;
     for (const JsonNode& one : node.at("decoders").elements()) {
       all.push_back(read_nested(one, depth + 1));

@@ -1,4 +1,4 @@
-// What tokenizer.json calls decoders: pieces back into text.
+// The decoders of tokenizer.json: tokens to text.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ namespace heed {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Changes the pieces so that, joined, they are the text.
+  // Rewrites the tokens so that joining them gives the text.
   virtual void apply(std::vector<std::string>& pieces) const = 0;
 };
 
-// Throws corrupt_file, or unsupported for a kind Heed does not have.
+// Throws corrupt_file, or unsupported for an unknown type.
 std::unique_ptr<Decoder> read_decoder(const JsonNode& node);
 
 }  // namespace heed

@@ -58,10 +58,10 @@ TEST(Decoders, Others) {
             (Texts{"a b"}));
 }
 
-TEST(Decoders, RefuseWhatIsWrong) {
+TEST(Decoders, RejectInvalidFiles) {
   expect_error(ErrorCode::unsupported, "'CTC' is not supported",
                [] { decoded(R"({"type": "CTC"})", {}); });
-  expect_error(ErrorCode::corrupt_file, "start: expected a whole number", [] {
+  expect_error(ErrorCode::corrupt_file, "start: must be a whole number", [] {
     decoded(R"({"type": "Strip", "content": "x", "start": "1", "stop": 0})", {});
   });
 }

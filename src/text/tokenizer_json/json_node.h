@@ -1,5 +1,5 @@
-// A value in a JSON file that knows where it is, so that what is wrong with it can be said:
-// "tokenizer.json: model.merges[3]: expected a text, found a number".
+// A value in a JSON file with its path, for messages:
+// "tokenizer.json: model.merges[3]: must be a text, got a number".
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class JsonNode {
  public:
   using Json = nlohmann::json;
 
-  // The whole of a document; `file` begins every message. Both must outlive the node.
+  // The root of a document; `file` begins every message. `value` must outlive the node.
   JsonNode(const Json& value, std::string file) : value_(&value), file_(std::move(file)) {}
 
   const Json& value() const { return *value_; }
   bool is_null() const { return value_->is_null(); }
   bool is_text() const { return value_->is_string(); }
 
-  bool has(const char* key) const;  // a member that is there and not null
+  bool has(const char* key) const;  // a member that is not null
   JsonNode at(const char* key) const;
   JsonNode at(size_t index) const;
   std::vector<JsonNode> elements() const;
@@ -38,11 +38,11 @@ class JsonNode {
   std::string text(const char* key, const std::string& otherwise) const;
   bool flag(const char* key, bool otherwise) const;
 
-  // Throws corrupt_file: "FILE: PATH: expected …, found …".
-  [[noreturn]] void expected(const std::string& what) const;
-  // Throws corrupt_file with this sentence after the place.
+  // Throws corrupt_file: "FILE: PATH: must be …, got …".
+  [[noreturn]] void must_be(const std::string& what) const;
+  // Throws corrupt_file: "FILE: PATH: problem".
   [[noreturn]] void corrupt(const std::string& problem) const;
-  // Throws unsupported, naming the kind: "FILE: normalizer: Shout is not supported".
+  // Throws unsupported: "FILE: normalizer: 'Shout' is not supported".
   [[noreturn]] void unsupported(const std::string& kind, const std::string& known) const;
 
  private:

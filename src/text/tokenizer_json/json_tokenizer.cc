@@ -21,8 +21,7 @@
 namespace heed {
 namespace {
 
-// Places in a text are 32 bits, and normalisation may make it longer (U+FDFA becomes 18
-// characters).
+// Offsets have 32 bits, and normalization can lengthen a text (U+FDFA becomes 18 characters).
 constexpr size_t kMaxTextBytes = size_t{1} << 30;
 
 class JsonTokenizer : public Tokenizer {
@@ -83,7 +82,7 @@ class JsonTokenizer : public Tokenizer {
     const std::string text = piece(id);
     if (added_.contains(id)) return true;
     if (!continuing_prefix_.empty()) return !text.starts_with(continuing_prefix_);
-    // A line break or tab begins something new as well.
+    // A line break or tab also begins a word.
     if (keeps_bytes_)
       return text.starts_with("Ġ") || text.starts_with("Ċ") || text.starts_with("ĉ");
     return !has_marks_ || text.starts_with("▁");
@@ -96,7 +95,7 @@ class JsonTokenizer : public Tokenizer {
  private:
   struct Tokens {
     IdSink sink;
-    std::vector<TextSpan> offsets;  // if the sink wants spans
+    std::vector<TextSpan> offsets;  // if requested
   };
 
   const Vocabulary& vocabulary() const { return model_->vocabulary(); }
@@ -116,10 +115,10 @@ class JsonTokenizer : public Tokenizer {
   AddedTokenFinder raw_tokens_, normalized_tokens_;
   std::unordered_map<int32_t, AddedToken> added_;
   std::unordered_map<std::string, int32_t> added_ids_;
-  bool keeps_bytes_ = false;    // words reach the model as bytes, whatever they are
-  bool needs_sources_ = false;  // whether or not offsets are wanted
+  bool keeps_bytes_ = false;    // the subword model gets words as raw bytes
+  bool needs_sources_ = false;  // even when offsets are not requested
   std::string continuing_prefix_;
-  bool has_marks_ = false;  // pieces that begin a word begin with ▁
+  bool has_marks_ = false;  // tokens that begin a word begin with ▁
   int64_t size_ = 0;
   SpecialIds special_ids_;
   std::vector<NamedFile> files_;
@@ -135,7 +134,7 @@ JsonTokenizer::JsonTokenizer(const JsonNode& root, const JsonTokenizerOptions& o
   if (root.has("decoder")) decoder_ = read_decoder(root.at("decoder"));
   const JsonNode model = root.at("model");
   model_ = read_subword_model(model);
-  // Both or neither; a model that cannot take bytes leaves the pre-tokenizer as it is.
+  // Both or neither: the pre-tokenizer skips the byte alphabet only if the model takes bytes.
   if (pre_tokenizer_ && model_->takes_byte_alphabet() && pre_tokenizer_->keep_bytes()) {
     model_->take_bytes();
     keeps_bytes_ = true;
@@ -151,11 +150,11 @@ JsonTokenizer::JsonTokenizer(const JsonNode& root, const JsonTokenizerOptions& o
 
 void JsonTokenizer::add_tokens(const JsonNode& node) {
   std::vector<AddedToken> tokens = read_added_tokens(node);
-  // Special ones first: they win where two look the same.
+  // Special tokens first: they win over equal ones.
   std::stable_partition(tokens.begin(), tokens.end(),
                         [](const AddedToken& token) { return token.is_special; });
   for (AddedToken& token : tokens) {
-    // A piece of the vocabulary has its id there.
+    // A token of the vocabulary keeps its id.
     if (const int32_t id = vocabulary().find(token.content); id >= 0) token.id = id;
     const auto [other, is_new] = added_.emplace(token.id, token);
     const bool taken = vocabulary().has(token.id) && vocabulary().piece(token.id) != token.content;
@@ -178,7 +177,7 @@ void JsonTokenizer::find_special_ids(const TokenizerFolder* folder) {
   const struct {
     const char* key;
     int32_t SpecialIds::*id;
-    std::array<const char*, 6> names;  // where the folder does not say
+    std::array<const char*, 6> names;  // defaults where the folder names none
   } kinds[] = {
       {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>"}},
       {"unk_token", &SpecialIds::unknown, {"<unk>", "[UNK]"}},
@@ -222,8 +221,9 @@ Encoding JsonTokenizer::encode_plain(std::string_view text) const {
 void JsonTokenizer::encode_parts(std::string_view text, Tokens& out) const {
   if (text.size() > kMaxTextBytes) {
     throw Error(ErrorCode::invalid_argument,
-                "a text of " + std::to_string(text.size()) + " bytes is too long to encode at once",
-                "cut it into lines or documents");
+                "a text must not exceed " + std::to_string(kMaxTextBytes) + " bytes, got " +
+                    std::to_string(text.size()),
+                "split it into lines or documents");
   }
   raw_tokens_.cut(text, [&](const AddedTokenFinder::Part& part) {
     if (part.id < 0) {
@@ -237,7 +237,7 @@ void JsonTokenizer::encode_parts(std::string_view text, Tokens& out) const {
   });
 }
 
-// `text` begins at byte `begin` of what is encoded.
+// `text` begins at byte `begin` of the source.
 void JsonTokenizer::encode_segment(std::string_view text, size_t begin, Tokens& out) const {
   IdSink& sink = out.sink;
   SplitText split;
@@ -246,8 +246,8 @@ void JsonTokenizer::encode_segment(std::string_view text, size_t begin, Tokens& 
   if (normalizer_) normalizer_->apply(split.text);
   const std::string& normalized = split.text.text;
   if (normalized.size() > UINT32_MAX / 4) {
-    throw Error(ErrorCode::invalid_argument, "the text is too long once it is normalised",
-                "cut it into lines or documents");
+    throw Error(ErrorCode::invalid_argument, "the normalized text must not exceed 2^32 bytes",
+                "split it into lines or documents");
   }
   normalized_tokens_.cut(normalized, [&split](const AddedTokenFinder::Part& part) {
     split.pieces.push_back(
@@ -290,7 +290,7 @@ std::string JsonTokenizer::decode(std::span<const int32_t> ids,
       pieces.push_back(added->second.content);
     } else if (vocabulary().has(id)) {
       pieces.emplace_back(vocabulary().piece(id));
-    }  // an id that no piece has says nothing: models round their vocabulary up
+    }  // unused ids decode to nothing: models pad their vocabulary
   }
   if (decoder_) decoder_->apply(pieces);
   std::string text;

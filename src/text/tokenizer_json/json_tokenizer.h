@@ -1,12 +1,11 @@
-// Hugging Face's tokenizer.json, and the older files that say the same: BERT's vocab.txt, GPT-2's
-// vocab.json and merges.txt.
+// Hugging Face's tokenizer.json, and the equivalent older files: BERT's vocab.txt, GPT-2's vocab.json
+// and merges.txt.
 //
-// A text goes through these steps, each a file of this folder: added tokens are cut out
-// (added_tokens.h), what is left is rewritten (normalizers.h), cut into words (pre_tokenizers.h)
-// and those into ids (subword_model.h); a template puts special tokens around them
-// (post_processor.h). decode() turns pieces back into text (decoders.h).
+// encode() runs these steps, each a file of this folder: split at added tokens (added_tokens.h),
+// normalizer (normalizers.h), pre-tokenizer (pre_tokenizers.h), subword model (subword_model.h),
+// post-processor with special tokens (post_processor.h). decode() runs the decoder (decoders.h).
 //
-// "truncation" and "padding" in the file are ignored: lengths are the caller's business.
+// "truncation" and "padding" in the file are ignored: callers truncate, and nothing is padded.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,9 +23,9 @@ struct NamedFile {
 };
 
 struct JsonTokenizerOptions {
-  std::string place = "tokenizer.json";  // begins the messages about what is wrong
+  std::string place = "tokenizer.json";  // begins error messages
   std::vector<NamedFile> files{};        // what save() writes
-  // What bos_token, eos_token and so on are, if the folder says; otherwise well-known names count.
+  // Names bos_token, eos_token and so on; without it, well-known names are used.
   const TokenizerFolder* folder = nullptr;
 };
 
@@ -34,9 +33,9 @@ struct JsonTokenizerOptions {
 TokenizerPtr make_json_tokenizer(const nlohmann::json& document,
                                  const JsonTokenizerOptions& options);
 
-// From a file with any name; the folder is the one it lies in.
+// From a file of any name; `folder` contains it.
 TokenizerPtr load_json_tokenizer(const std::string& path, const TokenizerFolder& folder);
-// From BERT's list of pieces, one a line, and tokenizer_config.json beside it.
+// From BERT's vocab.txt, one token per line, and tokenizer_config.json in the same folder.
 TokenizerPtr load_bert_vocabulary(const std::string& path, const TokenizerFolder& folder);
 // From vocab.json and merges.txt of the folder: GPT-2, RoBERTa, Qwen 2.
 TokenizerPtr load_bpe_files(const TokenizerFolder& folder);

@@ -16,17 +16,17 @@ namespace {
 using Ids = std::vector<int32_t>;
 using Json = nlohmann::json;
 
-// The reference tokenizers, every line of them.
+// Every line of the reference tokenizers.
 TEST(GoldenTokenizers, BertUncased) { expect_golden(golden_tokenizer("bert-uncased")); }
 TEST(GoldenTokenizers, Gpt2) { expect_golden(golden_tokenizer("gpt2")); }
-TEST(GoldenTokenizers, Gpt2FromItsOlderFiles) {
+TEST(GoldenTokenizers, Gpt2FromVocabAndMerges) {
   expect_golden(golden_tokenizer("gpt2"), "merges.txt");
 }
 TEST(GoldenTokenizers, MiniLm) { expect_golden(golden_tokenizer("minilm")); }
 TEST(GoldenTokenizers, Mistral) { expect_golden(golden_tokenizer("mistral")); }
 TEST(GoldenTokenizers, T5) { expect_golden(golden_tokenizer("t5")); }
 
-// Small tokenizers of the kinds that models ship with: Llama 3, Qwen 2, RoBERTa, BLOOM, …
+// Small tokenizers of model families: Llama 3, Qwen 2, RoBERTa, BLOOM, …
 class Families : public testing::Test {
  protected:
   static Json read(const std::string& name) {
@@ -40,7 +40,7 @@ class Families : public testing::Test {
   }
 };
 
-TEST_F(Families, GiveTheIdsOfTheReference) {
+TEST_F(Families, EqualTheReference) {
   const Json texts = read("texts.json");
   std::ifstream lines(golden_tokenizer("families/expected.jsonl"));
   std::string family;
@@ -73,13 +73,13 @@ TEST_F(Families, GiveTheIdsOfTheReference) {
 
 std::string random_bytes(std::mt19937& random, size_t most) {
   std::string text(random() % most, '\0');
-  // Letters and spaces as well: pure noise never makes a word.
+  // Letters and spaces too: random bytes alone never form a word.
   for (char& c : text)
     c = static_cast<char>(random() % 2 ? random() : "the of \n'ing"[random() % 12]);
   return text;
 }
 
-TEST_F(Families, SurviveAnyBytes) {
+TEST_F(Families, AcceptAnyBytes) {
   std::mt19937 random(5);
   const Json families = read("families.json");
   for (const auto& [family, unused] : families.items()) {
@@ -94,7 +94,7 @@ TEST_F(Families, SurviveAnyBytes) {
   }
 }
 
-TEST_F(Families, ByteLevelOnesGiveBackAnyBytes) {
+TEST_F(Families, ByteLevelTokenizersRoundTripAnyBytes) {
   std::mt19937 random(6);
   for (const char* family : {"llama3", "roberta", "bloom", "deepseek", "gpt4o", "starcoder"}) {
     const TokenizerPtr tokenizer = make(family);
@@ -106,7 +106,7 @@ TEST_F(Families, ByteLevelOnesGiveBackAnyBytes) {
   }
 }
 
-TEST_F(Families, ThreadsShareOne) {
+TEST_F(Families, AreThreadSafe) {
   const TokenizerPtr tokenizer = make("llama3");
   const std::string text = "What light through yonder window breaks? 12345 naïve";
   const Ids expected = tokenizer->encode_ids(text);
@@ -121,7 +121,7 @@ TEST_F(Families, ThreadsShareOne) {
   EXPECT_EQ(wrong, std::vector<int>(4));
 }
 
-TEST_F(Families, KnowSpecialIdsAndWordBeginnings) {
+TEST_F(Families, HaveSpecialIdsAndWordBeginnings) {
   const TokenizerPtr roberta = make("roberta");
   EXPECT_EQ(roberta->special_ids().begin, 0);
   EXPECT_EQ(roberta->special_ids().pad, 1);
@@ -148,7 +148,7 @@ Json small_bert() {
       "added_tokens": [{"id": 5, "content": "[X]", "special": true}]})");
 }
 
-TEST(JsonTokenizer, SaysWhereTokensCameFrom) {
+TEST(JsonTokenizer, ReturnsOffsets) {
   const TokenizerPtr tokenizer = make_json_tokenizer(small_bert(), {});
   const Encoding e = tokenizer->encode("A\xFF á[X] ÁB");
   EXPECT_EQ(e.ids, (Ids{1, 1, 5, 1, 2}));
@@ -158,14 +158,15 @@ TEST(JsonTokenizer, SaysWhereTokensCameFrom) {
 TEST(JsonTokenizer, Decodes) {
   const TokenizerPtr tokenizer = make_json_tokenizer(small_bert(), {});
   EXPECT_EQ(tokenizer->vocabulary_size(), 6);
-  EXPECT_EQ(tokenizer->decode(Ids{1, 2, 5}), "a ##b");  // without a decoder: pieces and spaces
+  EXPECT_EQ(tokenizer->decode(Ids{1, 2, 5}),
+            "a ##b");  // without a decoder: tokens joined by spaces
   EXPECT_EQ(tokenizer->decode(Ids{1, 5}, {.skip_special_tokens = false}), "a [X]");
-  EXPECT_EQ(tokenizer->decode(Ids{1, 4}), "a");  // nobody has 4
+  EXPECT_EQ(tokenizer->decode(Ids{1, 4}), "a");  // 4 is unused
   expect_error(ErrorCode::invalid_argument, "6", [&] { tokenizer->decode(Ids{6}); });
   expect_error(ErrorCode::invalid_argument, "-1", [&] { tokenizer->decode(Ids{-1}); });
 }
 
-TEST(JsonTokenizer, RefusesIdsGivenOutTwice) {
+TEST(JsonTokenizer, RejectsDuplicateIds) {
   Json taken = small_bert();
   taken["added_tokens"][0]["id"] = 1;
   expect_error(ErrorCode::corrupt_file, "added_tokens: '[X]' has the id 1 of 'a'",
@@ -176,10 +177,10 @@ TEST(JsonTokenizer, RefusesIdsGivenOutTwice) {
                [&] { make_json_tokenizer(twice, {}); });
 }
 
-TEST(JsonTokenizer, RefusesWhatIsMissing) {
+TEST(JsonTokenizer, RejectsMissingFields) {
   expect_error(ErrorCode::corrupt_file, "f.json: 'model' is missing",
                [] { make_json_tokenizer(Json::object(), {.place = "f.json"}); });
-  expect_error(ErrorCode::corrupt_file, "f.json: expected an object, found a list",
+  expect_error(ErrorCode::corrupt_file, "f.json: must be an object, got a list",
                [] { make_json_tokenizer(Json::array(), {.place = "f.json"}); });
 }
 

@@ -1,4 +1,4 @@
-// The merges of byte pair encoding: which two ids become which one, and which merge goes first.
+// BPE merges: the id and the rank of each mergeable pair.
 #pragma once
 
 #include <bit>
@@ -9,18 +9,18 @@ namespace heed {
 
 struct Merge {
   static constexpr uint32_t kNone = ~uint32_t{0};
-  uint32_t rank = kNone;  // the smaller, the sooner
-  int32_t id = -1;        // what the two become
+  uint32_t rank = kNone;  // lower ranks merge first
+  int32_t id = -1;        // of the merged token
 };
 
-// A hash table with open addressing: a word of ten letters asks it some thirty times.
+// A hash table with open addressing: a word of ten letters takes about thirty look-ups.
 class MergeTable {
  public:
   explicit MergeTable(size_t merges = 0) : slots_(std::bit_ceil(2 * merges + 2)) {
     shift_ = 64 - std::countr_zero(slots_.size());
   }
 
-  // At most as many as the constructor was told. A pair that is there already gets the new merge.
+  // At most as many as the constructor was given. An existing pair gets the new merge.
   void insert(int32_t left, int32_t right, Merge merge) {
     const uint64_t key = key_of(left, right);
     slots_[slot_of(key)] = {key, merge};
@@ -32,7 +32,7 @@ class MergeTable {
  private:
   struct Slot {
     uint64_t key = ~uint64_t{0};
-    Merge merge;  // none: the slot is free
+    Merge merge;  // kNone: the slot is free
   };
   static uint64_t key_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);

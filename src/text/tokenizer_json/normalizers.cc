@@ -31,7 +31,7 @@ bool all_ascii(std::string_view text) {
   return true;
 }
 
-// Rewrites each code point by append(out, code point); ASCII runs too.
+// Rewrites each code point, ASCII included, by append(out, code point).
 template <class Append>
 void rewrite(AlignedText& text, const Append& append) {
   TextEdit edit(text);
@@ -67,12 +67,12 @@ using IcuInstance = const Icu* (*)(UErrorCode&);
 const Icu& icu_normalizer(IcuInstance instance) {
   UErrorCode error = U_ZERO_ERROR;
   const Icu* normalizer = instance(error);
-  HEED_CHECK(U_SUCCESS(error) && normalizer != nullptr, "ICU has no normalization data");
+  HEED_CHECK(U_SUCCESS(error) && normalizer != nullptr, "ICU must have normalization data");
   return *normalizer;
 }
 
-// NFC, NFD, NFKC, NFKD. The text is cut where normalisation cannot reach across, so that each byte
-// of the result knows which few characters it came from.
+// NFC, NFD, NFKC, NFKD. The text is split at normalization boundaries, so that each byte of the
+// result maps to few source characters.
 class UnicodeForm : public Normalizer {
  public:
   explicit UnicodeForm(IcuInstance instance) : icu_(icu_normalizer(instance)) {}
@@ -83,7 +83,7 @@ class UnicodeForm : public Normalizer {
     TextEdit edit(text);
     for (size_t begin = 0; begin < from.size();) {
       size_t end = begin + 1;
-      // ASCII is never changed, unless something that is not ASCII follows and joins it.
+      // ASCII is unchanged unless a following non-ASCII character combines with it.
       while (end < from.size() && is_ascii(from[end - 1]) && is_ascii(from[end])) ++end;
       if (end - begin > 1 || (end == from.size() && is_ascii(from[begin]))) {
         if (end < from.size()) --end;
@@ -218,7 +218,7 @@ class Prepend : public Normalizer {
   std::string content_;
 };
 
-// The rules of SentencePiece's nmt_nfkc that its charsmap does not hold.
+// The rules of SentencePiece's nmt_nfkc that are not in its charsmap.
 class Nmt : public Normalizer {
  public:
   void apply(AlignedText& text) const override {
@@ -253,7 +253,7 @@ class Precompiled : public Normalizer {
     const std::string_view from = text.text;
     TextEdit edit(text);
     for (size_t at = 0; at < from.size();) {
-      // Between ASCII characters there always is a boundary, but for a line break of two.
+      // Every ASCII character is a cluster, except CR LF.
       size_t plain = at;
       while (plain < from.size() && keeps(from[plain]) && from[plain] != '\r' &&
              (plain + 1 == from.size() || is_ascii(from[plain + 1]))) {
@@ -277,8 +277,8 @@ class Precompiled : public Normalizer {
 
   bool keeps(char c) const { return is_ascii(c) && keeps_ascii_[static_cast<unsigned char>(c)]; }
 
-  // The rule of the shortest prefix stands for the whole cluster. That looks wrong and is what
-  // the tokenizers that ship this map were made with.
+  // The rule of the shortest prefix replaces the whole cluster. That looks wrong, but the tokenizers
+  // that ship this map were trained with it.
   void replace(std::string_view text, size_t begin, size_t end, TextEdit& edit) const {
     if (end - begin <= kMaxClusterBytes) {
       if (const auto found = map_.find(text.substr(begin, end - begin))) {
@@ -302,7 +302,7 @@ class Precompiled : public Normalizer {
 
 struct BertOptions {
   bool clean_text = true, handle_chinese_chars = true, strip_accents = true, lowercase = true;
-  // Transformers' own (slow) BertTokenizer drops unassigned code points as well.
+  // The (slow) BertTokenizer of transformers also drops unassigned code points.
   bool drop_unassigned = false;
 };
 
@@ -443,13 +443,13 @@ std::unique_ptr<Normalizer> read_bert(const JsonNode& node) {
   return std::make_unique<BertNormalizer>(options);
 }
 
-// Sequences in sequences: nobody needs more, and a hostile file must not exhaust the stack.
+// Of nested sequences: an untrusted file must not exhaust the stack.
 constexpr int kMaxDepth = 16;
 
 std::unique_ptr<Normalizer> read_nested(const JsonNode& node, int depth) {
   const std::string& type = node.text("type");
   if (type == "Sequence") {
-    if (depth >= kMaxDepth) node.corrupt("sequences are nested too deeply");
+    if (depth >= kMaxDepth) node.corrupt("sequences must not be nested too deeply");
     std::vector<std::unique_ptr<Normalizer>> all;
     for (const JsonNode& one : node.at("normalizers").elements()) {
       all.push_back(read_nested(one, depth + 1));

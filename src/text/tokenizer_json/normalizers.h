@@ -1,4 +1,4 @@
-// What tokenizer.json calls normalizers: rewriting text before it is cut into pieces.
+// The normalizers of tokenizer.json: rewrite text before pre-tokenization.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@ namespace heed {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // Never throws on any text, UTF-8 or not; what is not stays as it is.
+  // Never throws for any text; invalid UTF-8 is kept unchanged.
   virtual void apply(AlignedText& text) const = 0;
 };
 
-// Throws corrupt_file, or unsupported for a kind Heed does not have.
+// Throws corrupt_file, or unsupported for an unknown type.
 std::unique_ptr<Normalizer> read_normalizer(const JsonNode& node);
 
 }  // namespace heed

@@ -33,7 +33,7 @@ TEST(Normalizers, UnicodeForms) {
   EXPECT_EQ(normalized(R"({"type": "NFC"})", "q\u0307\u0323"), "q\u0323\u0307");
 }
 
-TEST(Normalizers, RemembersWhereBytesCameFrom) {
+TEST(Normalizers, MapsBytesToTheirSource) {
   AlignedText text("xe\u0301y", 10, true);
   make(R"({"type": "NFC"})")->apply(text);
   EXPECT_EQ(text.text, "xéy");
@@ -73,7 +73,7 @@ TEST(Normalizers, Bert) {
   const std::string raw =
       R"({"type": "BertNormalizer", "clean_text": false, "handle_chinese_chars": false})";
   EXPECT_EQ(normalized(raw, "A\u0001\t中"), "a\u0001\t中");
-  // U+D7FF is assigned to nothing: Rust keeps it, Python does not.
+  // U+D7FF is unassigned: the Rust library keeps it, Python's does not.
   EXPECT_EQ(normalized(R"({"type": "BertNormalizer"})", "\uD7FFx"), "\uD7FFx");
   EXPECT_EQ(normalized(R"({"type": "BertNormalizer", "drop_unassigned": true})", "\uD7FFx"), "x");
 }
@@ -90,7 +90,7 @@ TEST(Normalizers, Sequence) {
             "cafe");
 }
 
-TEST(Normalizers, RefuseWhatIsWrong) {
+TEST(Normalizers, RejectInvalidFiles) {
   expect_error(ErrorCode::unsupported, "'Shout' is not supported",
                [] { make(R"({"type": "Shout"})"); });
   expect_error(ErrorCode::corrupt_file, "'type' is missing", [] { make("{}"); });
@@ -98,11 +98,11 @@ TEST(Normalizers, RefuseWhatIsWrong) {
                [] { make(R"({"type": "Precompiled", "precompiled_charsmap": "?"})"); });
   std::string deep = R"({"type": "NFC"})";
   for (int i = 0; i < 40; ++i) deep = R"({"type": "Sequence", "normalizers": [)" + deep + "]}";
-  expect_error(ErrorCode::corrupt_file, "nested too deeply", [&] { make(deep); });
+  expect_error(ErrorCode::corrupt_file, "must not be nested too deeply", [&] { make(deep); });
 }
 
-// Whatever the bytes, each normalizer keeps those that are no UTF-8 and says where all came from.
-TEST(Normalizers, SurviveAnyBytes) {
+// For any bytes, each normalizer keeps invalid UTF-8 and maps every byte to its source.
+TEST(Normalizers, AcceptAnyBytes) {
   std::mt19937 random(3);
   for (const char* type : {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Strip",
                            "Nmt", "BertNormalizer", "ByteLevel"}) {

@@ -28,7 +28,7 @@ std::vector<TemplateItem> read_template(const JsonNode& node, const JsonNode& sp
       } else if (name == "B" && allows_second) {
         items.push_back({Kind::second_text, type, -1});
       } else {
-        sequence.corrupt("there is no text '" + name + "' here");
+        sequence.corrupt("'" + name + "' must be a text of this template");
       }
       continue;
     }
@@ -67,7 +67,7 @@ void read_into(const JsonNode& node, PostProcessor& out, int depth) {
   } else if (type == "ByteLevel") {
     out.trim_offsets = node.flag("trim_offsets", true);
   } else if (type == "Sequence") {
-    if (depth > 0) node.corrupt("sequences are nested");
+    if (depth > 0) node.corrupt("sequences must not be nested");
     int templates = 0;
     for (const JsonNode& one : node.at("processors").elements()) {
       templates += one.text("type") == "ByteLevel" ? 0 : 1;
@@ -97,7 +97,7 @@ void PostProcessor::apply(const Encoding& first, const Encoding* second, bool sp
       append(*second, item.type, out);
     } else if (special_tokens) {
       out.ids.push_back(item.id);
-      // An empty span where the text before it ended.
+      // An empty span at the end of the preceding text.
       const int64_t at = out.offsets.empty() ? 0 : out.offsets.back().end;
       out.offsets.push_back({at, at});
       out.types.push_back(item.type);

@@ -1,4 +1,4 @@
-// What tokenizer.json calls the post-processor: the special tokens around one text or two.
+// The post-processor of tokenizer.json: adds special tokens around one text or a pair.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ struct TemplateItem {
   enum class Kind { first_text, second_text, special };
   Kind kind = Kind::first_text;
   int32_t type = 0;
-  int32_t id = -1;  // special
+  int32_t id = -1;  // of a special token
 };
 
 struct PostProcessor {
   std::vector<TemplateItem> single = {{}};
   std::vector<TemplateItem> pair = {{}, {TemplateItem::Kind::second_text, 1, -1}};
-  bool trim_offsets = false;  // spans without the spaces at their ends
+  bool trim_offsets = false;  // spans exclude leading and trailing spaces
 
-  // Whether a single text stays as it is.
+  // Whether a single text is unchanged.
   bool is_plain() const {
     return single.size() == 1 && single[0].kind == TemplateItem::Kind::first_text;
   }
-  // Appends what the template makes of a text, or of two.
+  // Appends the template applied to a text or a pair.
   void apply(const Encoding& first, const Encoding* second, bool special_tokens,
              Encoding& out) const;
-  // The same with the ids alone.
+  // The same for ids only.
   void apply(const std::vector<int32_t>& first, bool special_tokens,
              std::vector<int32_t>& out) const;
 };

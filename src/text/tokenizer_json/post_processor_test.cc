@@ -90,14 +90,14 @@ TEST(PostProcessor, Sequence) {
   EXPECT_EQ(single(made, true).ids, (Ids{7, 8, 10, 11}));
 }
 
-TEST(PostProcessor, RefusesWhatIsWrong) {
+TEST(PostProcessor, RejectsInvalidFiles) {
   expect_error(ErrorCode::unsupported, "'Wrap' is not supported",
                [] { make(R"({"type": "Wrap"})"); });
   expect_error(ErrorCode::corrupt_file, "'x' is missing", [] {
     make(R"({"type": "TemplateProcessing", "pair": [], "special_tokens": {},
              "single": [{"SpecialToken": {"id": "x", "type_id": 0}}]})");
   });
-  expect_error(ErrorCode::corrupt_file, "there is no text 'B' here", [] {
+  expect_error(ErrorCode::corrupt_file, "'B' must be a text of this template", [] {
     make(R"({"type": "TemplateProcessing", "pair": [], "special_tokens": {},
              "single": [{"Sequence": {"id": "B", "type_id": 0}}]})");
   });

@@ -18,8 +18,8 @@ constexpr const char* kKnown =
     "BertPreTokenizer, ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Sequence, "
     "Split, Whitespace, WhitespaceSplit";
 
-// Cuts each piece that is no added token by cut(text of the piece, emit), which calls
-// emit(begin, end) for each part it keeps, with places in the piece.
+// Splits each piece that is not an added token by cut(text of the piece, emit), which calls
+// emit(begin, end) for each part it keeps, with offsets in the piece.
 template <class Cut>
 void refine(SplitText& split, const Cut& cut) {
   std::vector<TextPiece> parts;
@@ -39,7 +39,7 @@ void refine(SplitText& split, const Cut& cut) {
   split.pieces = std::move(parts);
 }
 
-// Rewrites each piece that is no added token by change(edit, piece).
+// Rewrites each piece that is not an added token by change(edit, piece).
 template <class Change>
 void rewrite_pieces(SplitText& split, const Change& change) {
   std::vector<TextPiece> pieces;
@@ -59,7 +59,7 @@ void rewrite_pieces(SplitText& split, const Change& change) {
   split.pieces = std::move(pieces);
 }
 
-// What becomes of the text that a pattern matched.
+// What happens to the text that a pattern matched.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 Behavior read_behavior(const JsonNode& node) {
@@ -77,8 +77,7 @@ struct Part {
   bool matched = false;
 };
 
-// Parts one after the other, from the first byte to the last, into what the behaviour makes of
-// them. A match joins one neighbour only if that is no match itself.
+// Applies a behavior to contiguous parts. A match merges with a neighbor only if that is not a match.
 template <class Emit>
 void apply_behavior(Behavior behavior, std::vector<Part>& parts, const Emit& emit) {
   switch (behavior) {
@@ -115,7 +114,7 @@ void apply_behavior(Behavior behavior, std::vector<Part>& parts, const Emit& emi
   for (const Part& part : parts) emit(part.begin, part.end);
 }
 
-// Each character that `matches` is a match of its own.
+// Each character for which `matches` holds is a separate match.
 template <class Matches>
 void split_at_characters(SplitText& split, Behavior behavior, const Matches& matches) {
   std::vector<Part> parts;
@@ -136,7 +135,7 @@ void split_at_characters(SplitText& split, Behavior behavior, const Matches& mat
   });
 }
 
-// Runs of characters of one kind, where kind(c) is a number; runs of kind 0 are left out.
+// Runs of characters with the same kind(c); runs of kind 0 are dropped.
 template <class KindOf>
 void split_runs(SplitText& split, const KindOf& kind_of) {
   refine(split, [&](std::string_view text, const auto& emit) {
@@ -248,8 +247,8 @@ class SplitByRegex : public PreTokenizer {
   }
 
  private:
-  // What no match covers is the delimiter if the pattern is inverted. Bytes that are not UTF-8
-  // match nothing and must not get lost by that.
+  // With an inverted pattern, text between matches is the delimiter. Invalid UTF-8 matches nothing and
+  // must not be lost.
   bool is_delimiter(std::string_view between) const { return invert_ && is_utf8(between); }
 
   Regex regex_;
@@ -308,7 +307,7 @@ class ByteLevel : public PreTokenizer {
   bool keep_bytes_ = false;
 };
 
-// Where SentencePiece's mark of a word's beginning is put before the text.
+// When SentencePiece's ▁ is prepended to the text.
 enum class PrependScheme { always, never, first };
 
 class Metaspace : public PreTokenizer {
@@ -341,7 +340,7 @@ class Metaspace : public PreTokenizer {
     });
   }
 
-  // Only what begins the source gets the mark, and a normalizer may have cut that off.
+  // Only the start of the source gets the mark, and a normalizer may have removed it.
   bool needs_sources() const override { return scheme_ == PrependScheme::first; }
 
  private:
@@ -382,7 +381,7 @@ std::unique_ptr<PreTokenizer> read_split(const JsonNode& node) {
     return std::make_unique<SplitByRegex>(escaped, behavior, invert);
   }
   const std::string& regex = pattern.text("Regex");
-  // These patterns match all of the text, so that to keep the matches is all there is to do.
+  // These patterns match all of the text, so keeping the matches suffices.
   const bool keeps_matches = invert
                                  ? behavior == Behavior::removed || behavior == Behavior::isolated
                                  : behavior == Behavior::isolated;
@@ -403,19 +402,19 @@ std::unique_ptr<PreTokenizer> read_metaspace(const JsonNode& node) {
     } else if (name != "always") {
       node.at("prepend_scheme").unsupported(name, "always, never, first");
     }
-  } else if (!node.flag("add_prefix_space", true)) {  // as older files say it
+  } else if (!node.flag("add_prefix_space", true)) {  // older files
     scheme = PrependScheme::never;
   }
   const char32_t mark = node.has("replacement") ? node.at("replacement").character() : U'▁';
   return std::make_unique<Metaspace>(mark, scheme, node.flag("split", true));
 }
 
-constexpr int kMaxDepth = 16;  // of sequences in sequences
+constexpr int kMaxDepth = 16;  // of nested sequences
 
 std::unique_ptr<PreTokenizer> read_nested(const JsonNode& node, int depth) {
   const std::string& type = node.text("type");
   if (type == "Sequence") {
-    if (depth >= kMaxDepth) node.corrupt("sequences are nested too deeply");
+    if (depth >= kMaxDepth) node.corrupt("sequences must not be nested too deeply");
     std::vector<std::unique_ptr<PreTokenizer>> all;
     for (const JsonNode& one : node.at("pretokenizers").elements()) {
       all.push_back(read_nested(one, depth + 1));

@@ -1,5 +1,5 @@
-// What tokenizer.json calls pre-tokenizers: cutting text into the pieces that a model sees one by
-// one ("words").
+// The pre-tokenizers of tokenizer.json: split text into the pieces ("words") that the subword model
+// encodes one by one.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace heed {
 
 struct TextPiece {
   uint32_t begin = 0, end = 0;  // bytes of the text; never empty
-  int32_t id = -1;              // an added token, which nothing cuts or changes; -1: none
+  int32_t id = -1;              // an added token, which is never split or changed; -1: none
 };
 
 struct SplitText {
   AlignedText text;
-  std::vector<TextPiece> pieces;  // from left to right; what lies between them is left out
-  size_t source_begin = 0;        // where the text began in the source
+  std::vector<TextPiece> pieces;  // from left to right; text between them is dropped
+  size_t source_begin = 0;        // offset of the text in the source
 };
 
 class PreTokenizer {
@@ -27,14 +27,13 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   virtual void split(SplitText& split) const = 0;
 
-  // True if it needs to know where its pieces came from, whether or not the caller does.
+  // True if it needs source spans even when the caller does not.
   virtual bool needs_sources() const { return false; }
-  // Asks it to leave out its last step, which writes each byte as a character of the byte alphabet.
-  // False: it has no such step.
+  // Skips the last step, which writes bytes in the byte alphabet. False: there is no such step.
   virtual bool keep_bytes() { return false; }
 };
 
-// Throws corrupt_file, or unsupported for a kind Heed does not have.
+// Throws corrupt_file, or unsupported for an unknown type.
 std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonNode& node);
 
 }  // namespace heed

@@ -12,7 +12,7 @@ std::unique_ptr<PreTokenizer> make(const std::string& json) {
   return read_pre_tokenizer(JsonNode(document, "pre_tokenizer"));
 }
 
-// The pieces with | between.
+// The pieces joined by |.
 std::string split(const std::string& json, std::string_view text) {
   SplitText parts;
   parts.text = AlignedText(text, 0, true);
@@ -34,7 +34,7 @@ std::string split_at_dash(const std::string& behavior, bool invert) {
                "the-final--countdown-");
 }
 
-// As Hugging Face's library has it (its documentation's example, with a dash at the end).
+// The example of the tokenizers documentation, with a dash at the end.
 TEST(PreTokenizers, SplitBehaviors) {
   EXPECT_EQ(split_at_dash("Removed", false), "the|final|countdown");
   EXPECT_EQ(split_at_dash("Isolated", false), "the|-|final|-|-|countdown|-");
@@ -86,7 +86,7 @@ TEST(PreTokenizers, Metaspace) {
   EXPECT_EQ(split(R"({"type": "Metaspace", "prepend_scheme": "never"})", "a b"), "a|▁b");
   EXPECT_EQ(split(R"({"type": "Metaspace", "add_prefix_space": false})", "a b"), "a|▁b");
   EXPECT_EQ(split(R"({"type": "Metaspace", "replacement": "_"})", "a b"), "_a|_b");
-  // Only what begins the source gets the mark.
+  // Only the start of the source gets the mark.
   const auto first = make(R"({"type": "Metaspace", "prepend_scheme": "first"})");
   for (const size_t source : {size_t{0}, size_t{5}}) {
     SplitText parts;
@@ -98,7 +98,7 @@ TEST(PreTokenizers, Metaspace) {
   }
 }
 
-TEST(PreTokenizers, LeaveAddedTokensAlone) {
+TEST(PreTokenizers, KeepAddedTokens) {
   SplitText parts;
   parts.text = AlignedText("a <x y> b", 0, false);
   parts.pieces = {{0, 2}, {2, 7, 42}, {7, 9}};
@@ -108,7 +108,7 @@ TEST(PreTokenizers, LeaveAddedTokensAlone) {
   EXPECT_EQ(parts.pieces[2].id, 42);
 }
 
-TEST(PreTokenizers, RefuseWhatIsWrong) {
+TEST(PreTokenizers, RejectInvalidFiles) {
   expect_error(ErrorCode::unsupported, "'Chop' is not supported",
                [] { make(R"({"type": "Chop"})"); });
   expect_error(ErrorCode::unsupported, "'Shuffled' is not supported", [] {
@@ -116,7 +116,7 @@ TEST(PreTokenizers, RefuseWhatIsWrong) {
   });
   expect_error(ErrorCode::unsupported, "'sometimes' is not supported",
                [] { make(R"({"type": "Metaspace", "prepend_scheme": "sometimes"})"); });
-  expect_error(ErrorCode::corrupt_file, "expected one character",
+  expect_error(ErrorCode::corrupt_file, "must be one character",
                [] { make(R"({"type": "CharDelimiterSplit", "delimiter": "ab"})"); });
 }
 

@@ -52,14 +52,14 @@ size_t run_end(std::string_view text, size_t at, Kind kind, size_t limit = SIZE_
   return at;
 }
 
-// \s+(?!\S)|\s+ : all of the white space, but one character of it for the word that follows.
+// \s+(?!\S)|\s+ : all white space except the last character before a word.
 size_t space_end(std::string_view text, size_t at, size_t end) {
   if (end == text.size()) return end;
   const size_t last = end - decode_utf8_before(text, end).bytes;
   return last > at ? last : end;
 }
 
-// The end of 's|'t|'re|'ve|'m|'ll|'d at an apostrophe; `at` when there is none of them.
+// The end of 's|'t|'re|'ve|'m|'ll|'d at an apostrophe; `at` when none matches.
 size_t contraction_end(std::string_view text, size_t at, bool any_case) {
   const auto letter = [&](size_t index) -> char {
     if (index >= text.size()) return '\0';
@@ -71,7 +71,7 @@ size_t contraction_end(std::string_view text, size_t at, bool any_case) {
   const bool two = (first == 'r' && second == 'e') || (first == 'v' && second == 'e') ||
                    (first == 'l' && second == 'l');
   if (two) return at + 3;
-  // The long s is an s of another case.
+  // ſ matches s when case is ignored.
   constexpr std::string_view kLongS = "\u017F";
   if (any_case && text.substr(at + 1, kLongS.size()) == kLongS) return at + 1 + kLongS.size();
   return at;
@@ -86,7 +86,7 @@ size_t llama_piece_end(std::string_view text, size_t at, size_t digits) {
   if (first.kind == Kind::letter) return run_end(text, at + first.bytes, Kind::letter);
   if (first.kind == Kind::number) return run_end(text, at, Kind::number, digits);
 
-  // A space or another character: one of them may lead a word, a space may lead a run of others.
+  // One space or other character may precede a word; a space may precede a run of others.
   const bool breaks_line = text[at] == '\r' || text[at] == '\n';
   const size_t second_at = at + first.bytes;
   const Character second =

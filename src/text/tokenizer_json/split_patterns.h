@@ -1,5 +1,5 @@
-// The split patterns of GPT-2, Llama 3 and Qwen 2, matched by hand in one pass without
-// backtracking: most tokenizers have one of them. All others go to PCRE2.
+// Hand-written matchers for the split patterns of GPT-2, Llama 3 and Qwen 2, which most tokenizers
+// use: one pass, no backtracking. Other patterns use PCRE2.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 namespace heed {
 
 // The end of the piece that begins at byte `at`, which must be less than text.size(). These
-// patterns match everywhere: pieces follow each other without a gap. A byte that is not UTF-8 is
-// neither space nor letter nor number.
+// patterns match everywhere: pieces are contiguous. An invalid byte is neither space nor letter nor
+// number.
 using PieceEnd = size_t (*)(std::string_view text, size_t at);
 
 size_t gpt2_piece_end(std::string_view text, size_t at);
@@ -26,7 +26,7 @@ inline constexpr std::string_view kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// The matcher for a pattern as tokenizer.json spells it; null: none, use PCRE2.
+// The matcher for a pattern of tokenizer.json; null: use PCRE2.
 PieceEnd find_split_pattern(std::string_view pattern);
 
 }  // namespace heed

@@ -47,7 +47,7 @@ TEST(SplitPatterns, AreFoundByTheirText) {
   EXPECT_EQ(find_split_pattern("x"), nullptr);
 }
 
-// Texts of the characters that matter, in random order: both ways must agree on each.
+// Random texts of the relevant characters: both matchers must agree.
 TEST(SplitPatterns, AgreeWithPcre2) {
   const std::array<std::string, 30> characters = {
       " ", " ",  "  ",  "\n",  "\r",      "\r\n", "\t", "\u00A0", "\u2028",  "\u0085",

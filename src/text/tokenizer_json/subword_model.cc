@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-// Whole words, and one id for all others.
+// Whole words, and one id for unknown ones.
 class WordLevel : public SubwordModel {
  public:
   explicit WordLevel(const JsonNode& node) {
@@ -17,9 +17,9 @@ class WordLevel : public SubwordModel {
     int32_t id = vocabulary_.find(text.substr(begin, end - begin));
     if (id < 0) id = unknown_id_;
     if (id < 0) {
-      throw Error(ErrorCode::invalid_argument, "the vocabulary has no '" +
+      throw Error(ErrorCode::invalid_argument, "a vocabulary without an unknown token must have '" +
                                                    std::string(text.substr(begin, end - begin)) +
-                                                   "', and no piece for unknown words");
+                                                   "'");
     }
     out.add(id, begin, end);
   }
@@ -34,7 +34,7 @@ std::unique_ptr<SubwordModel> read_word_level(const JsonNode& node) {
 std::unique_ptr<SubwordModel> read_subword_model(const JsonNode& node) {
   std::string type = node.text("type", "");
   if (type.empty()) {
-    // Files of before 2020 do not name it.
+    // Files from before 2020 do not name the type.
     if (node.has("merges")) {
       type = "BPE";
     } else if (node.has("vocab") && node.at("vocab").value().is_array()) {

@@ -1,4 +1,4 @@
-// What tokenizer.json calls a model: a piece of text ("word") into ids.
+// The subword models of tokenizer.json (BPE, WordPiece, Unigram, WordLevel): a word to ids.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace heed {
 
-// Where the ids go.
+// Collects ids and, if requested, their spans.
 struct IdSink {
   struct Span {
     uint32_t begin = 0, end = 0;  // bytes of the text that the word is part of
   };
   std::vector<int32_t> ids;
-  std::vector<Span> spans;  // one an id, if wanted
+  std::vector<Span> spans;  // one per id, if requested
   bool wants_spans = false;
 
   void add(int32_t id, size_t begin, size_t end) {
@@ -30,10 +30,9 @@ class SubwordModel {
  public:
   virtual ~SubwordModel() = default;
 
-  // Appends the ids of text[begin, end). Safe from many threads.
+  // Appends the ids of text[begin, end). Thread-safe.
   virtual void encode(std::string_view text, size_t begin, size_t end, IdSink& out) const = 0;
-  // Whether it can take words as bytes where the vocabulary writes them in the byte alphabet, and
-  // from now on does.
+  // Whether it encodes words given as raw bytes although its vocabulary uses the byte alphabet.
   virtual bool takes_byte_alphabet() const { return false; }
   virtual void take_bytes() {}
 
@@ -50,7 +49,7 @@ std::unique_ptr<SubwordModel> read_bpe(const JsonNode& node);
 std::unique_ptr<SubwordModel> read_wordpiece(const JsonNode& node);
 std::unique_ptr<SubwordModel> read_unigram(const JsonNode& node);
 std::unique_ptr<SubwordModel> read_word_level(const JsonNode& node);
-// The one that "type" names (older files may leave it out). Throws unsupported for others.
+// The model that "type" names (older files may omit it). Throws unsupported for an unknown type.
 std::unique_ptr<SubwordModel> read_subword_model(const JsonNode& node);
 
 }  // namespace heed

@@ -14,7 +14,7 @@ std::unique_ptr<SubwordModel> make(const std::string& json) {
   return read_subword_model(JsonNode(document, "model"));
 }
 
-// The pieces with | between; their spans lie end to end over the word.
+// The tokens joined by |; their spans must cover the word.
 std::string pieces(const SubwordModel& model, std::string_view word) {
   IdSink out;
   out.wants_spans = true;
@@ -38,7 +38,7 @@ TEST(Bpe, MergesTheEarliestFirst) {
                               "merges": ["b c", "a b", ["a", "bc"]]})");
   EXPECT_EQ(pieces(*model, "abc"), "abc");
   EXPECT_EQ(pieces(*model, "abab"), "ab|ab");
-  EXPECT_EQ(pieces(*model, "axb"), "ab");  // there is no piece for the unknown: x is left out
+  EXPECT_EQ(pieces(*model, "axb"), "ab");  // without an unknown token, x is dropped
   EXPECT_EQ(pieces(*model, ""), "");
 }
 
@@ -87,8 +87,8 @@ TEST(Bpe, TakesBytes) {
   EXPECT_EQ(pieces(*model, "é"), "Ã©");
 }
 
-// Words beyond the short path take a heap; both must find what the definition says.
-TEST(Bpe, LongWordsAndShortOnesAgreeWithTheDefinition) {
+// Long words use a heap; both paths must equal the definition.
+TEST(Bpe, ShortAndLongWordsEqualTheDefinition) {
   nlohmann::json vocab = {{"a", 0}, {"b", 1}, {"c", 2}}, merges = nlohmann::json::array();
   MergeTable table(40);
   std::vector<std::string> names = {"a", "b", "c"};
@@ -130,7 +130,7 @@ TEST(Bpe, LongWordsAndShortOnesAgreeWithTheDefinition) {
   }
 }
 
-// No merge reaches across ▁, so long texts are cut there: the ids must be those of the whole.
+// No merge crosses ▁, so long texts are split there: the ids must be those of the whole text.
 TEST(Bpe, CutsAtWordMarksOnlyIfNoMergeCrosses) {
   const std::string within =
       R"("vocab": {"▁": 0, "a": 1, "▁a": 2, "▁▁": 3, "a▁": 4}, "merges": ["▁ ▁", "▁ a")";
@@ -141,7 +141,7 @@ TEST(Bpe, CutsAtWordMarksOnlyIfNoMergeCrosses) {
   EXPECT_EQ(pieces(*crossing, "a▁a"), "a▁|a");
 }
 
-TEST(Bpe, AWordOfTenMegabytesTakesNoTimeToSpeakOf) {
+TEST(Bpe, EncodesAWordOfTenMegabytesQuickly) {
   const auto model = make(R"({"type": "BPE", "vocab": {"a": 0, "aa": 1, "aaaa": 2},
                               "merges": ["a a", "aa aa"]})");
   const std::string word(10'000'000, 'a');
@@ -150,7 +150,7 @@ TEST(Bpe, AWordOfTenMegabytesTakesNoTimeToSpeakOf) {
   EXPECT_EQ(out.ids, Ids(2'500'000, 2));
 }
 
-TEST(Bpe, RefusesWhatContradictsItself) {
+TEST(Bpe, RejectsInconsistentFiles) {
   const auto expect_corrupt = [](const std::string& message, const std::string& json) {
     expect_error(ErrorCode::corrupt_file, message, [&] { make(json); });
   };
@@ -158,13 +158,13 @@ TEST(Bpe, RefusesWhatContradictsItself) {
                  R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a x"]})");
   expect_corrupt("'aa' is not in the vocabulary",
                  R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a a"]})");
-  expect_corrupt("expected two pieces and a space between, found 'a'",
+  expect_corrupt("must be two tokens separated by a space, got 'a'",
                  R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]})");
-  expect_corrupt("expected two pieces", R"({"type": "BPE", "vocab": {"a": 0}, "merges": [["a"]]})");
+  expect_corrupt("must be two tokens", R"({"type": "BPE", "vocab": {"a": 0}, "merges": [["a"]]})");
   expect_corrupt("'merges' is missing", R"({"type": "BPE", "vocab": {}})");
 }
 
-TEST(WordPiece, TakesTheLongest) {
+TEST(WordPiece, IsGreedyLongestMatch) {
   const auto model = make(R"({"type": "WordPiece", "max_input_chars_per_word": 8,
       "vocab": {"[UNK]": 0, "un": 1, "##aff": 2, "##able": 3, "##a": 4, "a": 5, "é": 6, "##é": 7}})");
   EXPECT_EQ(pieces(*model, "unaffé"), "un|##aff|##é");
@@ -174,7 +174,7 @@ TEST(WordPiece, TakesTheLongest) {
   EXPECT_EQ(pieces(*model, "aaaaaaaaa"), "[UNK]");  // nine characters
 }
 
-TEST(Unigram, TakesTheBestSum) {
+TEST(Unigram, MaximizesTheSumOfScores) {
   const auto model =
       make(R"({"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", 0], ["b", 0],
       ["c", 0], ["d", 0], ["cd", 1], ["ab", 2], ["abc", 5], ["abcd", 10]]})");
@@ -190,39 +190,39 @@ TEST(Unigram, FallsBackToBytes) {
   EXPECT_EQ(pieces(*model, "è"), "<unk>");
 }
 
-TEST(Unigram, RefusesWhatContradictsItself) {
-  expect_error(ErrorCode::corrupt_file, "expected a number from 0 to 0, found 7",
+TEST(Unigram, RejectsInconsistentFiles) {
+  expect_error(ErrorCode::corrupt_file, "must be a number from 0 to 0, got 7",
                [] { make(R"({"type": "Unigram", "unk_id": 7, "vocab": [["a", 0]]})"); });
-  expect_error(ErrorCode::corrupt_file, "vocab[1]: expected a piece and its score",
+  expect_error(ErrorCode::corrupt_file, "vocab[1]: must be a token and its score",
                [] { make(R"({"type": "Unigram", "vocab": [["a", 0], ["b"]]})"); });
   const auto model = make(R"({"type": "Unigram", "vocab": [["a", 0]]})");
-  expect_error(ErrorCode::invalid_argument, "no piece for unknown characters",
+  expect_error(ErrorCode::invalid_argument, "without an unknown token",
                [&] { pieces(*model, "b"); });
 }
 
-TEST(WordLevel, KnowsWholeWords) {
+TEST(WordLevel, EncodesWholeWords) {
   const auto model = make(R"({"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "hi": 1}})");
   EXPECT_EQ(pieces(*model, "hi"), "hi");
   EXPECT_EQ(pieces(*model, "ho"), "?");
 }
 
-TEST(SubwordModel, GuessesTheTypeOfOldFiles) {
+TEST(SubwordModel, DetectsTheTypeOfOldFiles) {
   EXPECT_EQ(pieces(*make(R"({"vocab": {"a": 0, "aa": 1}, "merges": ["a a"]})"), "aa"), "aa");
   EXPECT_EQ(pieces(*make(R"({"vocab": [["a", 0]]})"), "a"), "a");
   expect_error(ErrorCode::unsupported, "'Guess' is not supported",
                [] { make(R"({"type": "Guess", "vocab": {}})"); });
 }
 
-TEST(Vocabulary, RefusesBadIds) {
+TEST(Vocabulary, RejectsBadIds) {
   const auto expect_corrupt = [](const std::string& message, const std::string& vocab) {
     expect_error(ErrorCode::corrupt_file, message,
                  [&] { make(R"({"type": "WordLevel", "vocab": )" + vocab + "}"); });
   };
   expect_corrupt("'a' and 'b' have the same id 3", R"({"a": 3, "b": 3})");
-  expect_corrupt("expected a number from 0 to 16777215, found -1", R"({"a": -1})");
+  expect_corrupt("must be a number from 0 to 16777215, got -1", R"({"a": -1})");
   expect_corrupt("found 99999999999", R"({"a": 99999999999})");
-  expect_corrupt("expected a whole number, found a number", R"({"a": 1.5})");
-  expect_corrupt("expected an object of pieces and ids, found a list", "[]");
+  expect_corrupt("must be a whole number, got a number", R"({"a": 1.5})");
+  expect_corrupt("must be an object of tokens and ids, got a list", "[]");
 }
 
 }  // namespace

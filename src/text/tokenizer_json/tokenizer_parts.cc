@@ -18,9 +18,9 @@ void append_second(Encoding& first, const Encoding& second, int32_t type) {
 void check_id(int32_t id, int64_t vocabulary_size) {
   if (id < 0 || id >= vocabulary_size) {
     throw Error(ErrorCode::invalid_argument,
-                "id " + std::to_string(id) + " is outside the tokenizer's vocabulary of " +
-                    std::to_string(vocabulary_size),
-                "ids are whole numbers from 0 to " + std::to_string(vocabulary_size - 1));
+                "a token id must be from 0 to " + std::to_string(vocabulary_size - 1) + ", got " +
+                    std::to_string(id),
+                "the tokenizer has " + std::to_string(vocabulary_size) + " tokens");
   }
 }
 
@@ -30,7 +30,7 @@ void write_tokenizer_file(const std::string& folder, const std::string& name,
   std::filesystem::create_directories(folder, failure);
   if (failure) {
     throw Error(ErrorCode::invalid_argument,
-                folder + " cannot be made a folder: " + failure.message());
+                folder + ": the folder cannot be created: " + failure.message());
   }
   AtomicFile file(std::filesystem::path(folder) / name);
   file.write(content);

@@ -1,4 +1,5 @@
-// Unigram: the pieces whose scores (log-probabilities) add up to the most, by Viterbi's algorithm.
+// Unigram: the tokenization with the highest sum of scores (log-probabilities), by the Viterbi
+// algorithm.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -12,21 +13,22 @@
 namespace heed {
 namespace {
 
-// What an unknown character costs beyond the least likely piece (SentencePiece's number).
+// The score of an unknown character below the least probable token (SentencePiece's value).
 constexpr double kUnknownPenalty = 10;
 
 class Unigram : public SubwordModel {
  public:
   explicit Unigram(const JsonNode& node) {
     const JsonNode vocab = node.at("vocab");
-    if (!vocab.value().is_array()) vocab.expected("a list of pieces and scores");
-    if (vocab.value().size() > size_t{kMaxId}) vocab.corrupt("it has too many pieces");
+    if (!vocab.value().is_array()) vocab.must_be("a list of tokens and scores");
+    if (vocab.value().size() > size_t{kMaxId})
+      vocab.corrupt("must have at most " + std::to_string(kMaxId) + " tokens");
     double lowest = std::numeric_limits<double>::infinity();
     for (const auto& entry : vocab.value()) {
       const auto id = static_cast<int32_t>(scores_.size());
       const bool fits =
           entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_number();
-      if (!fits) vocab.at(scores_.size()).corrupt("expected a piece and its score");
+      if (!fits) vocab.at(scores_.size()).corrupt("must be a token and its score");
       const auto& piece = entry[0].get_ref<const std::string&>();
       const auto score = entry[1].get<double>();
       vocabulary_.add(piece, id);
@@ -45,7 +47,7 @@ class Unigram : public SubwordModel {
 
   void encode(std::string_view text, size_t begin, size_t end, IdSink& out) const override {
     const std::string_view word = text.substr(begin, end - begin);
-    // The cut pieces, last first.
+    // The tokens, last first.
     struct Cut {
       size_t begin, end;
       int32_t id;
@@ -56,7 +58,7 @@ class Unigram : public SubwordModel {
       const Node& node = nodes[at];
       const bool unknown = node.id == unknown_id_;
       if (unknown && !cuts.empty() && cuts.back().id == unknown_id_) {
-        cuts.back().begin = node.begin;  // unknown characters in a row are one
+        cuts.back().begin = node.begin;  // consecutive unknown characters become one token
       } else {
         cuts.push_back({node.begin, at, node.id});
       }
@@ -72,7 +74,7 @@ class Unigram : public SubwordModel {
   }
 
  private:
-  // The best way to cut the word up to a byte, and its last piece.
+  // The best tokenization up to a byte, by its last token.
   struct Node {
     double score = 0;
     uint32_t begin = kNowhere;
@@ -98,9 +100,9 @@ class Unigram : public SubwordModel {
       });
       if (!has_character) {
         if (unknown_id_ < 0) {
-          throw Error(ErrorCode::invalid_argument, "the vocabulary has no '" +
-                                                       std::string(word.substr(at, character)) +
-                                                       "', and no piece for unknown characters");
+          throw Error(ErrorCode::invalid_argument,
+                      "a vocabulary without an unknown token must have '" +
+                          std::string(word.substr(at, character)) + "'");
         }
         offer(character, unknown_score_, unknown_id_);
       }

@@ -5,10 +5,10 @@
 namespace heed {
 
 Vocabulary Vocabulary::read(const JsonNode& node) {
-  if (!node.value().is_object()) node.expected("an object of pieces and ids");
+  if (!node.value().is_object()) node.must_be("an object of tokens and ids");
   Vocabulary vocabulary;
   for (const auto& [piece, value] : node.value().items()) {
-    // A whole node for each of a hundred thousand would cost more than all the rest.
+    // A JsonNode for each of a hundred thousand tokens would dominate the loading time.
     const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{kMaxId};
     if (!fits) node.at(piece.c_str()).integer(0, kMaxId);
     const auto id = value.get<int32_t>();
@@ -23,7 +23,7 @@ Vocabulary Vocabulary::read(const JsonNode& node) {
 }
 
 void Vocabulary::add(std::string_view piece, int32_t id) {
-  HEED_CHECK(id >= 0 && id <= kMaxId && !has(id), "an id is given out twice, or out of range");
+  HEED_CHECK(id >= 0 && id <= kMaxId && !has(id), "an id must be unique and in range");
   if (id >= size()) places_.resize(static_cast<size_t>(id) + 1);
   Place& place = places_[static_cast<size_t>(id)];
   place.begin = static_cast<uint32_t>(bytes_.size());

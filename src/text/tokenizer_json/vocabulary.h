@@ -1,4 +1,4 @@
-// Pieces and their ids, both ways.
+// A vocabulary: tokens to ids and back.
 #pragma once
 
 #include <array>
@@ -18,15 +18,15 @@ class Vocabulary {
   Vocabulary() = default;
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
-  // From {"piece": id, …}. Throws corrupt_file: ids out of range, one id for two pieces.
+  // From {"token": id, …}. Throws corrupt_file for ids out of range or duplicate ids.
   static Vocabulary read(const JsonNode& node);
 
-  // Ids may be left out. The piece must be new, and the id free.
+  // Ids need not be contiguous. The token must be new, and the id unused.
   void add(std::string_view piece, int32_t id);
   void finish();  // after the last add(), before the first find()
 
-  int32_t find(std::string_view piece) const { return ids_.find(piece); }  // -1: not there
-  // Ids are 0 … size() - 1; those that nobody has are free.
+  int32_t find(std::string_view piece) const { return ids_.find(piece); }  // -1: not found
+  // Ids are 0 … size() - 1; some may be unused.
   int32_t size() const { return static_cast<int32_t>(places_.size()); }
   bool has(int32_t id) const {
     return id >= 0 && id < size() && places_[static_cast<size_t>(id)].used;
@@ -43,20 +43,18 @@ class Vocabulary {
     uint32_t used : 1 = 0;
   };
 
-  // A vector and no string: its bytes stay where they are when the vocabulary moves, and ids_
-  // borrows them.
+  // A vector, not a string: ids_ points into it, and a moved vector keeps its buffer.
   std::vector<char> bytes_;
   std::vector<Place> places_;
   StringMap ids_;
 };
 
-// The ids of the pieces <0x00> … <0xFF>, with which SentencePiece spells what it does not know;
-// -1 where there is none.
+// The ids of the byte fallback tokens <0x00> … <0xFF>; -1 where there is none.
 using ByteIds = std::array<int32_t, 256>;
 ByteIds find_byte_ids(const Vocabulary& vocabulary);
 ByteIds no_byte_ids();
 
-// No vocabulary comes near this; a file that says so is damaged.
+// Above any vocabulary: a larger id means a damaged file.
 inline constexpr int64_t kMaxId = (int64_t{1} << 24) - 1;
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// WordPiece: the longest piece that the word begins with, then the longest that the rest does.
+// WordPiece: greedy longest-match-first.
 #include <string>
 
 #include "heed/error.h"
@@ -30,16 +30,16 @@ class WordPiece : public SubwordModel {
   void encode(std::string_view text, size_t begin, size_t end, IdSink& out) const override {
     const std::string_view word = text.substr(begin, end - begin);
     if (!is_too_long(word)) {
-      // Most words are in the vocabulary as a whole.
+      // Fast path: most words are tokens.
       if (const int32_t whole = vocabulary_.find(word); whole >= 0) {
         return out.add(whole, begin, end);
       }
       if (encode_pieces(word, begin, out)) return;
     }
     if (unknown_id_ < 0) {
-      throw Error(ErrorCode::invalid_argument, "the vocabulary has no pieces for '" +
-                                                   std::string(word) +
-                                                   "', and no piece for unknown words");
+      throw Error(
+          ErrorCode::invalid_argument,
+          "a vocabulary without an unknown token must have tokens for '" + std::string(word) + "'");
     }
     out.add(unknown_id_, begin, end);
   }
@@ -65,7 +65,7 @@ class WordPiece : public SubwordModel {
     return true;
   }
 
-  ByteTrie first_, rest_;  // pieces that begin a word, and those that go on, without their mark
+  ByteTrie first_, rest_;  // tokens that begin a word, and continuations without their prefix
   size_t max_characters_ = 100;
 };
 

@@ -25,7 +25,7 @@ class Parser {
       } else if (peek() == ')') {
         read_close();
       } else {
-        fail("a word outside of brackets");
+        fail("a word must be inside brackets");
       }
     }
     if (tree_.problem.empty() && !open_.empty()) fail("too many open brackets");
@@ -46,7 +46,7 @@ class Parser {
     tree_.problem = problem + " at byte " + std::to_string(at_ + 1);
   }
 
-  // "(NN dog)" is a word, all else that opens is a bracket.
+  // "(NN dog)" is a word; any other opening bracket is a phrase.
   void read_open() {
     ++at_;
     const std::string label = read_token();
@@ -59,7 +59,7 @@ class Parser {
         add_word({.word = word, .tag = label});
         return;
       }
-      if (!word.empty()) return fail("more than two elements in a bracket");
+      if (!word.empty()) return fail("a leaf must have a tag and a word only");
     }
     at_ = after_label;
     open_.push_back(static_cast<int>(tree_.brackets.size()));
@@ -91,7 +91,7 @@ class Parser {
   std::string_view text_;
   const BracketOptions& options_;
   size_t at_ = 0;
-  std::vector<int> open_;  // numbers of the brackets around at_
+  std::vector<int> open_;  // indices of the brackets around at_
   BracketTree tree_;
 };
 

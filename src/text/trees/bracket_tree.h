@@ -18,24 +18,24 @@ struct TreeBracket {
   int start = 0, end = 0;  // words [start, end)
 };
 
-// A quote, which taggers confuse with an apostrophe, so that one side may delete it and the other
-// not: where it stands, to put it back.
+// A quote. Taggers confuse it with an apostrophe, so it may be deleted on one side only: its position
+// lets it be restored.
 struct TreeQuote {
   TreeWord term{};
-  int word = 0;             // its number, or that of the word after it when it was deleted
-  int bracket = 0;          // the number of the next bracket to open
+  int word = 0;             // its index, or that of the next word when it was deleted
+  int bracket = 0;          // the index of the next bracket to open
   std::vector<int> open{};  // the brackets around it
 };
 
 struct BracketTree {
-  int length = 0;                       // words, but for those of delete_label_for_length
+  int length = 0;                       // words, except those of delete_label_for_length
   std::vector<TreeWord> words{};        // without those of delete_label
   std::vector<TreeBracket> brackets{};  // in the order in which they open
   std::vector<TreeQuote> quotes{};
-  std::string problem{};  // not empty: what is wrong with the text, and the rest is meaningless
+  std::string problem{};  // if not empty, the text is invalid and the other fields are meaningless
 };
 
-// Never throws for what is in `text`: a damaged tree is one sentence's problem.
+// Never throws for invalid text: a damaged tree affects one sentence only.
 BracketTree parse_bracket_tree(std::string_view text, const BracketOptions& options);
 
 }  // namespace heed

@@ -39,20 +39,21 @@ TEST(BracketTree, DeletesWordsByTheirTag) {
   EXPECT_EQ(tree.length, 2);
 }
 
-TEST(ReadTrees, OneALineOrAsTheTreebankHasThem) {
+TEST(ReadTrees, OnePerLineOrOverSeveralLines) {
   const std::string path = testing::TempDir() + "heed_bracket_tree_test.mrg";
   const auto trees = [&path](const std::string& text) {
     std::ofstream(path) << text;
     return read_trees(path);
   };
   EXPECT_THAT(trees("(A a)\n\n (B b)\n"), ElementsAre("(A a)", "", " (B b)"));
-  EXPECT_THAT(trees("(A a\n(B b)\n"), ElementsAre("(A a", "(B b)"));  // damaged, and alone in it
+  EXPECT_THAT(trees("(A a\n(B b)\n"),
+              ElementsAre("(A a", "(B b)"));  // a damaged tree does not affect the next one
   EXPECT_THAT(trees("\n( (S\n    (A a)\n  (B b) ))\n\n( (S (C c)))\n"),
               ElementsAre("( (S    (A a)  (B b) ))", "( (S (C c)))"));
   std::filesystem::remove(path);
 }
 
-TEST(BracketTree, SaysWhatIsWrong) {
+TEST(BracketTree, ReportsInvalidTrees) {
   for (const char* text : {"(S (A a)", "(S (A a)))", "S", "(A a b)", "(S (A a) b)", ")"}) {
     EXPECT_NE(parse_bracket_tree(text, {}).problem, "") << text;
   }

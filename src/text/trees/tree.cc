@@ -10,8 +10,8 @@ namespace heed {
 
 namespace {
 
-constexpr std::string_view kWord = "XX";  // stands for any word in the linear form
-constexpr std::string_view kTop = "S";    // above what has no top of its own
+constexpr std::string_view kWord = "XX";  // any word in the linear form
+constexpr std::string_view kTop = "S";    // the label of an added root
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_bracket(char c) { return c == '(' || c == ')'; }
@@ -33,13 +33,13 @@ class TreeScanner {
     word_ = word_here();
     return 'w';
   }
-  // What stands right behind the bracket just read; empty when a bracket or the end follows.
+  // The label after the bracket just read; empty when a bracket or the end follows.
   std::string_view label() {
     skip_spaces();
     return rest_.empty() || is_bracket(rest_.front()) ? std::string_view{} : word_here();
   }
   std::string_view word() const { return word_; }
-  // The same without a leap over spaces: ")" alone and ")NP" are different things.
+  // The same without skipping spaces: ")" and ")NP" differ.
   std::string_view closing_label() {
     const bool has = !rest_.empty() && !is_space(rest_.front()) && !is_bracket(rest_.front());
     return has ? word_here() : std::string_view{};
@@ -120,7 +120,7 @@ void append_linear(const Tree& tree, LinearWords words, std::string& text) {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 std::vector<std::string_view> signs_of(std::string_view linear) {
-  std::vector<std::string_view> signs;
+  std::vector<std::string_view> symbols;
   TreeScanner scanner(linear);
   while (const char token = scanner.next()) {
     if (token == '(') {
@@ -128,26 +128,25 @@ std::vector<std::string_view> signs_of(std::string_view linear) {
     } else if (token == ')') {
       scanner.closing_label();
     } else {
-      signs.push_back(scanner.word());
+      symbols.push_back(scanner.word());
     }
   }
-  return signs;
+  return symbols;
 }
 
-// The word that each sign stands for, in order; words.size() where it is surplus. By the least
-// number of changes that make the signs the words: one who copies words may forget some or repeat
-// others, and what follows is still in its place. Signs that are like no word count: the first is
-// the first word's.
-std::vector<size_t> align(const std::vector<std::string_view>& signs,
+// The word that each symbol denotes, in order; words.size() for a surplus symbol. Found by the
+// minimum edit distance: a model that copies words may skip or repeat some, and the rest still
+// aligns. Symbols that equal no word are matched by position.
+std::vector<size_t> align(const std::vector<std::string_view>& symbols,
                           std::span<const std::string> words) {
   constexpr size_t kMostCells = 1 << 22;
-  const size_t m = signs.size(), n = words.size(), width = n + 1;
+  const size_t m = symbols.size(), n = words.size(), width = n + 1;
   std::vector<size_t> word_of(m, n);
   if ((m + 1) * width > kMostCells) {
     for (size_t i = 0; i < std::min(m, n); ++i) word_of[i] = i;
     return word_of;
   }
-  std::vector<uint32_t> changes((m + 1) * width);  // from sign i and word j on
+  std::vector<uint32_t> changes((m + 1) * width);  // from symbol i and word j on
   for (size_t i = m + 1; i-- > 0;) {
     for (size_t j = width; j-- > 0;) {
       uint32_t& here = changes[i * width + j];
@@ -155,14 +154,14 @@ std::vector<size_t> align(const std::vector<std::string_view>& signs,
         here = static_cast<uint32_t>(m - i + n - j);
         continue;
       }
-      const uint32_t both = changes[(i + 1) * width + j + 1] + (signs[i] == words[j] ? 0 : 1);
+      const uint32_t both = changes[(i + 1) * width + j + 1] + (symbols[i] == words[j] ? 0 : 1);
       const uint32_t one = std::min(changes[(i + 1) * width + j], changes[i * width + j + 1]) + 1;
       here = std::min(both, one);
     }
   }
   for (size_t i = 0, j = 0; i < m && j < n;) {
     const uint32_t here = changes[i * width + j];
-    if (here == changes[(i + 1) * width + j + 1] + (signs[i] == words[j] ? 0 : 1)) {
+    if (here == changes[(i + 1) * width + j + 1] + (symbols[i] == words[j] ? 0 : 1)) {
       word_of[i++] = j++;
     } else if (here == changes[(i + 1) * width + j] + 1) {
       ++i;
@@ -173,13 +172,13 @@ std::vector<size_t> align(const std::vector<std::string_view>& signs,
   return word_of;
 }
 
-// Whether words stand for themselves, rather than tags for them: of a model that copies, most do.
-bool are_words(const std::vector<std::string_view>& signs, const std::vector<size_t>& word_of,
+// Whether the symbols are the words themselves and not tags: for a model that copies, most are equal.
+bool are_words(const std::vector<std::string_view>& symbols, const std::vector<size_t>& word_of,
                std::span<const std::string> words) {
   int64_t equal = 0, letters = 0;  // punctuation is its own tag
-  for (size_t i = 0; i < signs.size(); ++i) {
+  for (size_t i = 0; i < symbols.size(); ++i) {
     if (word_of[i] == words.size() || !is_letter(words[word_of[i]].front())) continue;
-    equal += signs[i] == words[word_of[i]];
+    equal += symbols[i] == words[word_of[i]];
     ++letters;
   }
   return equal > 0 && 3 * equal >= letters;
@@ -195,7 +194,7 @@ void visit_leaves(const Tree& tree, const Visit& visit) {
 
 Tree parse_tree(std::string_view text) {
   TreeScanner scanner(text);
-  std::vector<Tree> open;  // from the top down to where we are
+  std::vector<Tree> open;  // the path from the root
   std::optional<Tree> done;
   while (const char token = scanner.next()) {
     if (done) malformed("text after the last bracket");
@@ -275,7 +274,7 @@ std::vector<std::string> tags_of(const Tree& tree) {
 }
 
 Tree tree_from_linear(std::string_view linear, std::span<const std::string> words) {
-  std::vector<Tree> open{{.label = ""}};  // the first one holds the tops
+  std::vector<Tree> open{{.label = ""}};  // the first one holds the roots
   size_t used = 0;
   const auto add_word = [&](Tree& phrase, std::string_view tag) {
     phrase.children.push_back({.label = std::string(tag), .word = words[used]});
@@ -287,10 +286,10 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
     if (!closed.children.empty()) open.back().children.push_back(std::move(closed));
   };
 
-  const std::vector<std::string_view> signs = signs_of(linear);
-  const std::vector<size_t> word_of = align(signs, words);
-  const bool copies = are_words(signs, word_of, words);
-  size_t sign = 0;
+  const std::vector<std::string_view> symbols = signs_of(linear);
+  const std::vector<size_t> word_of = align(symbols, words);
+  const bool copies = are_words(symbols, word_of, words);
+  size_t symbol = 0;
   TreeScanner scanner(linear);
   while (const char token = scanner.next()) {
     if (token == '(') {
@@ -300,16 +299,16 @@ Tree tree_from_linear(std::string_view linear, std::span<const std::string> word
       }
     } else if (token == ')') {
       const std::string_view label = scanner.closing_label();
-      // The innermost open phrase of that name; one without a name closes the innermost of all.
+      // The innermost open phrase with that label; without a label, the innermost phrase.
       size_t match = open.size() - 1;
       while (match > 0 && !label.empty() && open[match].label != label) --match;
       while (match > 0 && open.size() > match) close();
-    } else if (const size_t word = word_of[sign++]; word < words.size()) {
-      while (used < word) add_word(open.back(), kWord);  // what was forgotten before it
+    } else if (const size_t word = word_of[symbol++]; word < words.size()) {
+      while (used < word) add_word(open.back(), kWord);  // skipped words before it
       add_word(open.back(), copies ? kWord : scanner.word());
     }
   }
-  // A forgotten final word is most often the full stop, which hangs from the top.
+  // A skipped final word is usually the full stop, which belongs to the root.
   if (open.size() == 1 && open[0].children.size() == 1 && !open[0].children[0].is_leaf()) {
     while (used < words.size()) add_word(open[0].children[0], kWord);
   }

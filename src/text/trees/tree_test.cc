@@ -25,7 +25,7 @@ TEST(Tree, ReadsAndWritesBrackets) {
 
 TEST(Tree, LinearFormIsThatOfThePaper) { EXPECT_EQ(linear_tree(parse_tree(kJohn)), kJohnLinear); }
 
-TEST(Tree, ComesBackFromItsLinearForm) {
+TEST(Tree, RoundTripsThroughItsLinearForm) {
   const Tree tree = parse_tree(kJohn);
   const std::string tagged = linear_tree(tree, LinearWords::tags);
   EXPECT_EQ(tagged, "(S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S");
@@ -38,7 +38,7 @@ TEST(Tree, ComesBackFromItsLinearForm) {
             "(S (NP (XX John)) (VP (XX has) (NP (XX a) (XX dog))) (XX .))");
 }
 
-TEST(Tree, CleansTracesFunctionTagsAndTheUnnamedTop) {
+TEST(Tree, CleansTracesFunctionTagsAndUnnamedRoots) {
   const Tree tree = parse_tree(
       "( (S (NP-SBJ-1 (NNP Savin)) (VP (VBD was) (VP (VBN sold) (NP (-NONE- *-1)))) (. .)) )");
   EXPECT_EQ(bracket_tree(*clean_tree(tree)),
@@ -48,7 +48,7 @@ TEST(Tree, CleansTracesFunctionTagsAndTheUnnamedTop) {
   EXPECT_FALSE(clean_tree(parse_tree("( (NP (-NONE- *)) )")));
 }
 
-TEST(Tree, RefusesWhatIsNoTree) {
+TEST(Tree, RejectsInvalidTrees) {
   for (const char* text : {"", "word", "(S", "(S (NP x)))", ")", "(S)", "(S a b)", "(S (A x) b)",
                            "(S (A x)) (S (B y))"}) {
     expect_error(ErrorCode::corrupt_file, "not a bracketed tree", [&] { parse_tree(text); });
@@ -57,20 +57,20 @@ TEST(Tree, RefusesWhatIsNoTree) {
   expect_error(ErrorCode::corrupt_file, "too deeply", [&] { parse_tree(deep); });
 }
 
-TEST(Tree, MakesSomethingOfWhateverAModelWrites) {
+TEST(Tree, RepairsAnyModelOutput) {
   const std::vector<std::string> words{"a", "b", "c"};
   const auto back = [&](std::string_view linear) {
     return bracket_tree(tree_from_linear(linear, words));
   };
   EXPECT_EQ(back(""), "(S (XX a) (XX b) (XX c))");
   EXPECT_EQ(back("(NP XX"), "(NP (XX a) (XX b) (XX c))");                   // never closed
-  EXPECT_EQ(back("(S (NP XX )NP XX )S"), "(S (NP (XX a)) (XX b) (XX c))");  // a forgotten word
+  EXPECT_EQ(back("(S (NP XX )NP XX )S"), "(S (NP (XX a)) (XX b) (XX c))");  // a skipped word
   EXPECT_EQ(back("(S XX XX XX XX )S"), "(S (XX a) (XX b) (XX c))");         // a surplus word
   EXPECT_EQ(back("(S XX )VP XX XX )S"), "(S (XX a) (XX b) (XX c))");        // closes nothing
   EXPECT_EQ(back("(S (NP XX (PP XX )NP XX )S"),                             // skips one closing
             "(S (NP (XX a) (PP (XX b))) (XX c))");
   EXPECT_EQ(back("(S (NP )NP XX XX XX )S"), "(S (XX a) (XX b) (XX c))");  // an empty phrase
-  EXPECT_EQ(back("(NP XX )NP (VP XX XX )VP"), "(S (NP (XX a)) (VP (XX b) (XX c)))");  // two tops
+  EXPECT_EQ(back("(NP XX )NP (VP XX XX )VP"), "(S (NP (XX a)) (VP (XX b) (XX c)))");  // two roots
   EXPECT_EQ(back("(NP a 7 \xC3\x84 )NP"), "(NP (XX a) (XX b) (XX c))");  // words, wrong ones too
   EXPECT_EQ(back("(S (NP a )NP (VP c )VP )S"), "(S (NP (XX a)) (VP (XX b) (XX c)))");  // without b
   EXPECT_EQ(back("(S (NP a a )NP (VP b c )VP )S"), "(S (NP (XX a)) (VP (XX b) (XX c)))");
@@ -78,7 +78,7 @@ TEST(Tree, MakesSomethingOfWhateverAModelWrites) {
 }
 
 // Any sequence of symbols gives a tree over exactly the words.
-TEST(Tree, KeepsTheWordsWhateverTheSymbols) {
+TEST(Tree, KeepsTheWordsForAnySymbols) {
   const char* symbols[] = {"(S ", ")S ", "(NP ", ")NP ", "XX ", "( ", ") ", "junk ", "b ", "d "};
   const std::vector<std::string> words{"a", "b", "c", "d", "e"};
   Random random({.seed = 7});
@@ -106,7 +106,7 @@ TEST_F(TreeFile, GivesTreesOverSeveralLines) {
   EXPECT_FALSE(next_tree_text(reader, text));
 }
 
-TEST(Treebank, EveryTreeSurvivesItsLinearForm) {
+TEST(Treebank, EveryTreeRoundTripsThroughItsLinearForm) {
   const std::string file = std::string(HEED_SHARED) + "/data/treebank/dev.mrg";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
   LineReader reader(file);

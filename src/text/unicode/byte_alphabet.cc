@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-// Printable characters of Latin-1 stand for themselves; the other 68 bytes get U+0100 and on.
+// Printable Latin-1 characters encode themselves; the other 68 bytes use U+0100 onwards.
 constexpr bool stands_for_itself(unsigned byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }

@@ -20,7 +20,7 @@ TEST(ByteAlphabet, HasACharacterForEachByte) {
   EXPECT_EQ(characters.size(), 256U);
 }
 
-TEST(ByteAlphabet, IsGpt2s) {
+TEST(ByteAlphabet, EqualsGpt2) {
   EXPECT_EQ(bytes_of_alphabet("ĠaĊĉÃ©ġ"), " a\n\té\x7F");
   EXPECT_EQ(bytes_of_alphabet("Ńÿ"), "\xAD\xFF");
   EXPECT_EQ(bytes_of_alphabet("a b"), std::nullopt);

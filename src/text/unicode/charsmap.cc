@@ -10,7 +10,7 @@ namespace {
 
 [[noreturn]] void corrupt(const std::string& why) {
   throw Error(ErrorCode::corrupt_file, "precompiled_charsmap: " + why,
-              "the file is damaged; get it again");
+              "the file is damaged; download it again");
 }
 
 // One unit of the double array: a label to compare with, an offset to the children, a leaf's value.
@@ -22,17 +22,17 @@ uint32_t value(uint32_t unit) { return unit & 0x7FFFFFFF; }
 }  // namespace
 
 static_assert(std::endian::native == std::endian::little,
-              "the trie is read as it lies in the file");
+              "the trie is copied from the file without byte swaps");
 
 Charsmap::Charsmap(std::string_view bytes) {
   uint32_t trie_bytes = 0;
   if (bytes.empty()) return;
-  if (bytes.size() < sizeof trie_bytes) corrupt("it is cut off");
+  if (bytes.size() < sizeof trie_bytes) corrupt("it is truncated");
   std::memcpy(&trie_bytes, bytes.data(), sizeof trie_bytes);
   bytes.remove_prefix(sizeof trie_bytes);
   if (trie_bytes > bytes.size() || trie_bytes % sizeof(uint32_t) != 0) {
-    corrupt("its trie has " + std::to_string(trie_bytes) + " bytes of " +
-            std::to_string(bytes.size()));
+    corrupt("its trie must be a multiple of 4 bytes that fits, got " + std::to_string(trie_bytes) +
+            " of " + std::to_string(bytes.size()));
   }
   units_.resize(trie_bytes / sizeof(uint32_t));
   if (!units_.empty()) std::memcpy(units_.data(), bytes.data(), trie_bytes);

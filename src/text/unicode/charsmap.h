@@ -1,8 +1,8 @@
-// SentencePiece's normalisation rules in compiled form, as tokenizer.json's "Precompiled" has them.
+// SentencePiece's compiled normalization rules, as in tokenizer.json's "Precompiled" normalizer.
 //
 // The bytes are: the size of a trie (32 bits, little-endian), the trie (a Darts double array of
-// 32-bit units), and the replacements, each ended by a NUL. A key's value in the trie is where its
-// replacement begins.
+// 32-bit units), and the NUL-terminated replacements. A key's value in the trie is the offset of its
+// replacement.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace heed {
 
 class Charsmap {
  public:
-  // Throws corrupt_file when the bytes contradict themselves.
+  // Throws corrupt_file for inconsistent sizes.
   explicit Charsmap(std::string_view bytes);
 
   // The replacement of the shortest key that `text` begins with.

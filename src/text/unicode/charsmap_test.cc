@@ -33,12 +33,12 @@ TEST(Charsmap, FindsTheShortestKey) {
 }
 
 TEST(Charsmap, SurvivesDamage) {
-  expect_error(ErrorCode::corrupt_file, "cut off", [] { Charsmap("abc"); });
+  expect_error(ErrorCode::corrupt_file, "truncated", [] { Charsmap("abc"); });
   expect_error(ErrorCode::corrupt_file, "its trie has 400 bytes of 4", [] {
     Charsmap(units({400, 0}));
   });
   EXPECT_EQ(Charsmap("").find("a"), std::nullopt);
-  // Offsets and values that lead out of the arrays.
+  // Offsets and values outside the arrays.
   const Charsmap wild(units({8, 0xFFFFFFFF, 0xFFFFFF41}));
   for (int byte = 1; byte < 256; ++byte) wild.find(std::string(3, char(byte)));
 }

@@ -1,4 +1,4 @@
-// Extended grapheme clusters (Unicode Annex 29): what a reader takes for one character.
+// Extended grapheme clusters (Unicode Annex 29): user-perceived characters.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace heed {
 
-// How many bytes the cluster that begins at byte `at` has; at least 1.
+// The size in bytes of the cluster at byte `at`; at least 1.
 size_t grapheme_bytes(std::string_view text, size_t at);
 
 }  // namespace heed

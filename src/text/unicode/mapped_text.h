@@ -1,4 +1,4 @@
-// A text made from another, and where each of its bytes came from.
+// A rewritten text with the source offset of each byte.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace heed {
 
 struct MappedText {
   std::string text;
-  // The source's position for each byte and, last, for the end; empty: the same positions.
+  // The source offset of each byte and, last, of the end; empty: identical offsets.
   std::vector<int64_t> source;
 
   int64_t source_position(size_t position) const {
@@ -18,10 +18,10 @@ struct MappedText {
   }
 };
 
-// U+FFFD for whatever is not UTF-8 (each of Unicode's "maximal subparts").
+// Replaces invalid UTF-8 by U+FFFD, one for each of Unicode's "maximal subparts".
 MappedText map_repaired(std::string_view text);
 
-// `to` for each `from`, and `prefix`, which came from position 0, before it all.
+// Replaces each `from` by `to`, and inserts `prefix`, with source offset 0, at the start.
 MappedText map_replaced(MappedText text, std::string_view from, std::string_view to,
                         std::string_view prefix = {});
 

@@ -7,14 +7,14 @@ namespace {
 
 using Positions = std::vector<int64_t>;
 
-TEST(MappedText, KeepsGoodTextAsItIs) {
+TEST(MappedText, KeepsValidTextUnchanged) {
   const MappedText mapped = map_repaired("plain é");
   EXPECT_EQ(mapped.text, "plain é");
   EXPECT_TRUE(mapped.source.empty());
   EXPECT_EQ(mapped.source_position(8), 8);
 }
 
-TEST(MappedText, RemembersWhatWasRepaired) {
+TEST(MappedText, MapsRepairedBytes) {
   const MappedText mapped = map_repaired(
       "a\xe1\x80"
       "é\xff");
@@ -22,7 +22,7 @@ TEST(MappedText, RemembersWhatWasRepaired) {
   EXPECT_EQ(mapped.source, (Positions{0, 1, 1, 1, 3, 4, 5, 5, 5, 6}));
 }
 
-TEST(MappedText, RemembersWhatWasReplaced) {
+TEST(MappedText, MapsReplacedBytes) {
   const MappedText same = map_replaced(map_repaired("abc"), "x", "yy");
   EXPECT_EQ(same.text, "abc");
   EXPECT_TRUE(same.source.empty());

@@ -14,16 +14,16 @@
 namespace heed {
 namespace {
 
-// Members of a class. White_Space: PCRE2's own \s has U+180E too. \w: PCRE2's has no marks.
+// Members of a class. White_Space: PCRE2's \s also has U+180E. \w: PCRE2's lacks marks.
 constexpr std::string_view kSpaces =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}"
     "\\x{205f}\\x{3000}";
 constexpr std::string_view kWordCharacters = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 constexpr std::string_view kHexDigits = "0-9a-fA-F";
-// Oniguruma looks up \w in a table of Latin-1 that has ¹, ², ³, ¼, ½ and ¾, but [\w] in Unicode's.
+// Oniguruma's \w uses a Latin-1 table that has ¹, ², ³, ¼, ½ and ¾; its [\w] uses Unicode's.
 constexpr std::string_view kLatinNumbers = "\\x{b9}\\x{b2}\\x{b3}\\x{bc}-\\x{be}";
 
-// [:names:] of classes where Oniguruma follows Unicode's properties and PCRE2 its own idea.
+// [:names:] of classes where Oniguruma follows Unicode's properties and PCRE2 does not.
 constexpr std::pair<std::string_view, std::string_view> kNamedClasses[] = {
     {"alpha", "\\p{Alphabetic}"},
     {"^alpha", "\\P{Alphabetic}"},
@@ -39,8 +39,8 @@ constexpr std::pair<std::string_view, std::string_view> kNamedClasses[] = {
 
 [[noreturn]] void refuse(std::string_view pattern, const std::string& why) {
   throw Error(ErrorCode::unsupported,
-              "the pattern '" + std::string(pattern) + "' cannot be used: " + why,
-              "Heed reads the regular expressions that PCRE2 and Oniguruma have in common");
+              "the pattern '" + std::string(pattern) + "' is not supported: " + why,
+              "Heed supports the regular expressions that PCRE2 and Oniguruma have in common");
 }
 
 class Translator {
@@ -89,7 +89,7 @@ class Translator {
 
   void copy_escape() {
     size_t end = std::min(at_ + 2, pattern_.size());
-    // \p{Lu}, \x{1F600}, \k{name}: the braces belong to it.
+    // \p{Lu}, \x{1F600}, \k{name}: the braces are part of the escape.
     if (end < pattern_.size() && pattern_[end] == '{' && at_ + 1 < pattern_.size() &&
         std::string_view("pPxkgo").find(pattern_[at_ + 1]) != std::string_view::npos) {
       const size_t close = pattern_.find('}', end);
@@ -99,7 +99,7 @@ class Translator {
     at_ = end;
   }
 
-  // x{1,3}+ is (x{1,3})+ in Ruby, and a repetition that never gives back in PCRE2.
+  // x{1,3}+ is (x{1,3})+ in Ruby, but a possessive quantifier in PCRE2.
   bool repeated_count() {
     const size_t close = pattern_.find('}', at_);
     if (close == std::string_view::npos || close + 1 >= pattern_.size()) return false;
@@ -133,17 +133,17 @@ class Translator {
     out_.push_back(']');
   }
 
-  // Up to and with the bracket that closes the class. A class within a class adds its members.
+  // Up to and including the closing bracket. A nested class adds its members.
   void members() {
     bool first = true;
     for (int depth = 1; depth > 0; first = false) {
-      if (at_ >= pattern_.size()) refuse(pattern_, "a class is not closed");
+      if (at_ >= pattern_.size()) refuse(pattern_, "a character class must be closed");
       const char c = pattern_[at_];
       if (c == '\\') {
         inside_escape();
       } else if (c == '[' && pattern_.substr(at_, 2) == "[:") {
         const size_t end = pattern_.find(":]", at_);
-        if (end == std::string_view::npos) refuse(pattern_, "a class name is not closed");
+        if (end == std::string_view::npos) refuse(pattern_, "a class name must be closed");
         const auto* const named =
             std::ranges::find(kNamedClasses, pattern_.substr(at_ + 2, end - at_ - 2),
                               &std::pair<std::string_view, std::string_view>::first);
@@ -151,16 +151,16 @@ class Translator {
                                                      : pattern_.substr(at_, end + 2 - at_));
         at_ = end + 2;
       } else if (c == '[') {
-        if (pattern_.substr(at_, 2) == "[^") refuse(pattern_, "it has a negated class in a class");
+        if (pattern_.substr(at_, 2) == "[^") refuse(pattern_, "a nested class must not be negated");
         ++depth;
         ++at_;
       } else if (c == ']' && !first) {
         --depth;
         ++at_;
       } else if (pattern_.substr(at_, 2) == "&&") {
-        refuse(pattern_, "it has an intersection of classes");
+        refuse(pattern_, "class intersections are not implemented");
       } else {
-        // A bracket that comes first stands for itself.
+        // A leading bracket is literal.
         if (c == ']') out_.push_back('\\');
         out_.push_back(c);
         ++at_;
@@ -171,7 +171,7 @@ class Translator {
   void inside_escape() {
     const char letter = at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0';
     const std::string_view members = members_of(letter);
-    // The complement of a set cannot be spelt within a class; PCRE2's own is as good as the same.
+    // The complement of a set cannot be written inside a class; PCRE2's is nearly the same.
     if (members.empty() || is_upper(letter)) return copy_escape();
     out_.append(members);
     at_ += 2;
@@ -180,8 +180,8 @@ class Translator {
   std::string_view pattern_;
   size_t at_ = 0;
   std::string out_;
-  size_t atom_ = 0;             // where what a quantifier would repeat begins in out_
-  std::vector<size_t> groups_;  // where the open groups begin in out_
+  size_t atom_ = 0;             // start in out_ of what a quantifier would repeat
+  std::vector<size_t> groups_;  // starts in out_ of the open groups
 };
 
 std::string pcre2_message(int code) {
@@ -190,7 +190,7 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-// Beyond this a match costs more than seconds: a hostile pattern, or a text made for it.
+// Beyond this a match takes seconds: catastrophic backtracking.
 constexpr uint32_t kMatchLimit = 10'000'000;
 
 }  // namespace
@@ -223,7 +223,7 @@ Regex::Regex(const std::string& pattern) : pattern_(pattern), code_(std::make_un
   code_->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                               kOptions, &error, &error_at, nullptr);
   if (code_->code == nullptr) refuse(pattern, pcre2_message(error));
-  // Without a just-in-time compiler for this machine, PCRE2 interprets.
+  // Without a JIT compiler for this machine, PCRE2 interprets.
   pcre2_jit_compile(code_->code, PCRE2_JIT_COMPLETE);
   code_->context = pcre2_match_context_create(nullptr);
   if (code_->context == nullptr) throw std::bad_alloc();
@@ -248,7 +248,7 @@ std::optional<RegexMatch> Regex::Search::next() {
   const Code& code = *s.regex.code_;
   const auto* text = reinterpret_cast<PCRE2_SPTR>(s.text.data());
   int result = pcre2_match(code.code, text, s.text.size(), s.at, 0, s.data, code.context);
-  // The compiled code has a small stack of its own; the interpreter uses the heap.
+  // JIT code has a small stack; the interpreter uses the heap.
   if (result == PCRE2_ERROR_JIT_STACKLIMIT) {
     result = pcre2_match(code.code, text, s.text.size(), s.at, PCRE2_NO_JIT, s.data, code.context);
   }
@@ -259,8 +259,9 @@ std::optional<RegexMatch> Regex::Search::next() {
   }
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(s.data);
   const RegexMatch match{offsets[0], offsets[1]};
-  // \K in a lookahead can put the beginning behind the end.
-  if (match.begin > match.end || match.end < s.at) refuse(s.regex.pattern_, "it matches backwards");
+  // \K in a lookahead can place the begin after the end.
+  if (match.begin > match.end || match.end < s.at)
+    refuse(s.regex.pattern_, "a match must not end before it begins");
   s.at = match.end;
   if (match.begin == match.end) {
     s.at += s.at < s.text.size() ? decode_utf8(s.text, s.at).bytes : 1;

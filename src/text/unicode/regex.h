@@ -1,7 +1,7 @@
-// Regular expressions as tokenizer.json has them: Oniguruma's (Ruby's) syntax, run by PCRE2.
+// Regular expressions of tokenizer.json: Oniguruma's (Ruby's) syntax, run by PCRE2.
 //
-// The two read nearly the same language. What differs and occurs in tokenizers is translated:
-// classes within classes, and what \s, \w and \h mean.
+// The two languages are nearly the same. Differences that occur in tokenizers are translated: nested
+// classes, and the meaning of \s, \w and \h.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,14 @@ struct RegexMatch {
 
 class Regex {
  public:
-  // Throws unsupported when PCRE2 cannot read it.
+  // Throws unsupported when PCRE2 cannot compile it.
   explicit Regex(const std::string& pattern);
   ~Regex();
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
 
   // Calls found(begin, end) for each match from left to right. Bytes that are not UTF-8 never
-  // match. Safe from many threads. Throws unsupported when the pattern needs more steps than PCRE2
-  // allows.
+  // match. Thread-safe. Throws unsupported when a match exceeds PCRE2's step limit.
   template <class Found>
   void each_match(std::string_view text, const Found& found) const {
     Search search(*this, text);
@@ -50,7 +49,7 @@ class Regex {
   std::unique_ptr<Code> code_;
 };
 
-// What the constructor gives to PCRE2; for tests.
+// The pattern in PCRE2's syntax; for tests.
 std::string translate_pattern(std::string_view pattern);
 // A pattern that matches exactly this text.
 std::string escape_pattern(std::string_view text);

@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-// "ss=standard": a full stop after "Mr" and the like ends nothing.
+// "ss=standard": a full stop after "Mr" and the like does not end a sentence.
 constexpr const char* kLocale = "en@ss=standard";
 
 // Without the white space at both ends.
@@ -40,7 +40,8 @@ std::vector<TextSpan> split_sentences(std::string_view text) {
   const std::unique_ptr<UBreakIterator, decltype(&ubrk_close)> breaks(
       ubrk_open(UBRK_SENTENCE, kLocale, nullptr, 0, &status), &ubrk_close);
   ubrk_setUText(breaks.get(), source.get(), &status);
-  HEED_CHECK(U_SUCCESS(status), std::string("ICU has no sentences: ") + u_errorName(status));
+  HEED_CHECK(U_SUCCESS(status),
+             std::string("ICU must have sentence break data: ") + u_errorName(status));
   std::vector<TextSpan> sentences;
   int32_t begin = ubrk_first(breaks.get());
   for (int32_t end = ubrk_next(breaks.get()); end != UBRK_DONE; end = ubrk_next(breaks.get())) {

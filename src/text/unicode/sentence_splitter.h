@@ -1,4 +1,4 @@
-// Where the sentences of a text are (Unicode's UAX #29, with English abbreviations).
+// Splits a text into sentences (Unicode's UAX #29, with English abbreviations).
 //
 //   for (TextSpan s : split_sentences("Mr. Smith left.  Why?")) …    // "Mr. Smith left.", "Why?"
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace heed {
 
-// Bytes of the sentences, in order, without the white space around them. A line's end ends a
-// sentence too. What is between the spans is white space; a text of nothing else has none.
+// The byte spans of the sentences, in order, without surrounding white space. A line break ends a
+// sentence too. Only white space is outside the spans.
 std::vector<TextSpan> split_sentences(std::string_view text);
 
 }  // namespace heed

@@ -24,26 +24,26 @@ TEST(SentenceSplitter, CutsAtTheEndsOfSentences) {
               ElementsAre("It rains.", "Does it?", "Yes!", "Good."));
 }
 
-TEST(SentenceSplitter, LeavesOutTheSpaceAround) {
+TEST(SentenceSplitter, TrimsWhiteSpace) {
   EXPECT_THAT(split("  One.   Two.\n\n\tThree\n"), ElementsAre("One.", "Two.", "Three"));
 }
 
-TEST(SentenceSplitter, AFullStopAfterAnAbbreviationEndsNothing) {
+TEST(SentenceSplitter, AFullStopAfterAnAbbreviationEndsNoSentence) {
   EXPECT_THAT(split("Mr. Smith paid 3.50 dollars. He left."),
               ElementsAre("Mr. Smith paid 3.50 dollars.", "He left."));
 }
 
-TEST(SentenceSplitter, KnowsOtherScripts) {
+TEST(SentenceSplitter, SplitsOtherScripts) {
   EXPECT_THAT(split("今日は雨です。明日は晴れます。"),
               ElementsAre("今日は雨です。", "明日は晴れます。"));
 }
 
-TEST(SentenceSplitter, NothingButSpaceHasNoSentences) {
+TEST(SentenceSplitter, WhiteSpaceHasNoSentences) {
   EXPECT_THAT(split(""), ElementsAre());
   EXPECT_THAT(split(" \n\u00A0 "), ElementsAre());
 }
 
-TEST(SentenceSplitter, BytesThatAreNotUtf8StayWhereTheyAre) {
+TEST(SentenceSplitter, KeepsInvalidUtf8) {
   EXPECT_THAT(split("A\xFF. B"), ElementsAre("A\xFF.", "B"));
 }
 

@@ -1,4 +1,4 @@
-// What kind of character a code point is, and its lower case. From ICU; ASCII from tables.
+// Character classes and lower case of code points, from ICU; ASCII from tables.
 #pragma once
 
 #include <array>
@@ -62,7 +62,7 @@ bool is_nonspacing_mark(char32_t c);  // \p{Mn}
 // \w of regular expressions: alphabetic, marks, decimal digits, connectors, joiners.
 bool is_word_character(char32_t c);
 
-// The lower case of one character whatever stands around it; that of İ is two characters.
+// The lower case of one character without context; that of İ is two characters.
 void append_lower(std::string& out, char32_t c);
 
 }  // namespace heed

@@ -17,7 +17,7 @@ TEST(Unicode, TablesOfAsciiAgreeWithIcu) {
   }
 }
 
-TEST(Unicode, KnowsKinds) {
+TEST(Unicode, ClassifiesCodePoints) {
   EXPECT_TRUE(is_letter(U'é') && is_letter(U'東') && is_letter(U'ª'));
   EXPECT_TRUE(is_number(U'½') && is_number(U'Ⅷ') && is_number(U'٣'));
   EXPECT_TRUE(is_space(0xA0) && is_space(0x85) && is_space(0x3000) && !is_space(0x200B));

@@ -12,7 +12,7 @@ bool is_continuation(unsigned byte) { return (byte & 0xC0) == 0x80; }
 
 // A first byte, and what may follow it (Unicode, table 3-7: well-formed byte sequences).
 struct Lead {
-  size_t bytes = 0;  // of the sequence; 0: no sequence begins so
+  size_t bytes = 0;  // of the sequence; 0: not a lead byte
   unsigned second_min = 0x80, second_max = 0xBF;
 };
 
@@ -29,7 +29,7 @@ Lead lead_of(unsigned byte) {
   return {};
 }
 
-// How many bytes from `at` are as the first one promises, and whether that is all it promised.
+// How many bytes from `at` continue the sequence of the first one, and whether it is complete.
 struct Sequence {
   size_t bytes = 0;
   bool complete = false;

@@ -1,8 +1,8 @@
-// UTF-8, one code point at a time, in text that may not be UTF-8.
+// Decodes UTF-8 one code point at a time; the text may contain invalid bytes.
 //
-// A byte that belongs to no well-formed sequence reads as one code point of its own,
-// kStrayByte + byte: a lone surrogate (U+DC80 … U+DCFF), which no well-formed text contains.
-// Written back it is that byte again, so whatever walks over text this way loses nothing.
+// A byte that is part of no well-formed sequence decodes to the code point kStrayByte + byte: a lone
+// surrogate (U+DC80 … U+DCFF), which no well-formed text contains (Python's surrogateescape). It
+// encodes to that byte again, so no byte is lost.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 
 struct CodePoint {
   char32_t value = 0;
-  size_t bytes = 0;  // how many of the text it takes
+  size_t bytes = 0;  // its size in the text
 };
 
 constexpr bool is_stray_byte(char32_t c) { return c >= 0xDC80 && c <= 0xDCFF; }
@@ -55,10 +55,10 @@ CodePoint decode_utf8_before(std::string_view text, size_t end);
 size_t well_formed_prefix(std::string_view text);
 inline bool is_utf8(std::string_view text) { return well_formed_prefix(text) == text.size(); }
 
-// How many bytes from `at` one U+FFFD stands for when text is repaired: the longest beginning of a
-// sequence that is broken off (Unicode's "maximal subpart"), as most decoders do it.
+// How many bytes from `at` one U+FFFD replaces: the longest truncated prefix of a sequence (Unicode's
+// "maximal subpart"), as in most decoders.
 size_t broken_bytes(std::string_view text, size_t at);
-// The text with U+FFFD for whatever is not well-formed.
+// The text with U+FFFD in place of invalid bytes.
 std::string repair_utf8(std::string_view text);
 
 size_t count_code_points(std::string_view text);

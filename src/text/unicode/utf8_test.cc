@@ -42,7 +42,7 @@ TEST(Utf8, KeepsStrayBytes) {
   EXPECT_EQ(decode_utf8_before("\xC3\xA9", 1).value, char32_t{0xDCC3});
 }
 
-TEST(Utf8, RefusesOverlongAndSurrogates) {
+TEST(Utf8, RejectsOverlongAndSurrogates) {
   EXPECT_FALSE(is_utf8("\xC0\x80"));
   EXPECT_FALSE(is_utf8("\xE0\x80\x80"));
   EXPECT_FALSE(is_utf8("\xED\xA0\x80"));
