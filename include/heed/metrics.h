@@ -1,16 +1,15 @@
-// How good is it? The usual measures, equal to the usual tools digit for digit.
+// Evaluation metrics, equal to those of the reference tools to the last digit.
 //
 //   std::vector<std::string> hypotheses = heed::read_lines("out.de");
 //   heed::References references = heed::as_references({heed::read_lines("test.de")});
 //   std::string line = heed::bleu(hypotheses, references).text();   // "BLEU|nrefs:1|… = 40.65 …"
 //
-// BLEU, chrF and TER are sacreBLEU's (https://github.com/mjpost/sacrebleu), span F1 is conlleval's,
-// bracketing is EVALB's, and the others are what scikit-learn and SciPy compute. Scores of the
-// first five are percentages, as those tools print them; the others are fractions.
+// BLEU, chrF and TER equal sacreBLEU (https://github.com/mjpost/sacrebleu), span F1 conlleval,
+// bracketing EVALB, and the others scikit-learn and SciPy. The first five are percentages, as those
+// tools print them; the others are fractions.
 //
-// All are pure functions, safe to call from many threads. Text is UTF-8; bytes that are not are
-// never an error. Lists that do not fit together (lengths differ, nothing to compare) throw
-// heed::Error, invalid_argument.
+// All are pure functions and thread-safe. Text is UTF-8; invalid bytes are never an error. Lists of
+// different lengths and empty lists throw heed::Error, invalid_argument.
 #pragma once
 
 #include <cstdint>
@@ -24,19 +23,20 @@ namespace heed {
 
 // ---------------------------------------------------------------- text
 
-// Every line of a file, plain, .gz or .zst; "-" is standard input. White space at the end of a line
-// is cut off, as sacreBLEU does. Throws not_found, invalid_argument (a folder) or corrupt_file.
+// The lines of a file, plain, .gz or .zst; "-" is standard input. Trailing white space is stripped, as
+// in sacreBLEU. Throws not_found, invalid_argument (a folder) or corrupt_file.
 std::vector<std::string> read_lines(const std::string& path);
 
-// references[segment] holds that segment's references, at least one; their number may vary. An
-// empty text is a reference like any other.
+// references[segment]: that segment's references, at least one; their number may vary. An empty text
+// is a valid reference.
 using References = std::vector<std::vector<std::string>>;
 
-// Several files side by side: files[reference][segment], all of one length.
+// From parallel files: files[reference][segment], all of the same length.
 References as_references(const std::vector<std::vector<std::string>>& files);
-// Without the empty texts: in files side by side, an empty line may mean "no further reference".
+// Removes empty texts: in parallel files, an empty line may mean "no further reference".
 References without_empty(References references);
-// Lines of tab-separated columns: a source, then one or more references. Empty columns are none.
+// From lines of tab-separated columns: a source, then one or more references. Empty columns are
+// ignored.
 References references_from_tsv(const std::vector<std::string>& lines);
 
 // ---------------------------------------------------------------- BLEU
@@ -46,7 +46,7 @@ struct BleuOptions {
   std::string smooth = "exp";            // exp, floor, add-k or none
   std::optional<double> smooth_value{};  // of floor (0.1 when not given) and add-k (1)
   bool lowercase = false;
-  bool effective_order = false;  // only the orders that the hypothesis has: for single sentences
+  bool effective_order = false;  // use only the orders that the hypothesis has; for sentence BLEU
   int max_order = 4;
 };
 
@@ -55,10 +55,10 @@ struct BleuScore {
   std::vector<double> precisions{};  // in percent, order 1 first
   double bp = 0;                     // brevity penalty
   int64_t sys_len = 0, ref_len = 0;  // tokens
-  // Hypotheses that end in " .": a hundred of them mean that the text is tokenized already, and
-  // that the score can not be compared with others'.
+  // Hypotheses that end in " .": from 100 on the text is probably tokenized, and the score is not
+  // comparable with others.
   int64_t tokenized_lines = 0;
-  std::string signature{};  // what the score depends on, for others to reproduce it
+  std::string signature{};  // the settings, for reproducing the score
 
   // sacreBLEU's line: "BLEU|signature = 40.65 70.2/47.7/35.1/26.4 (BP = 0.968 …)".
   std::string text(int decimals = 2) const;
@@ -66,7 +66,7 @@ struct BleuScore {
 
 BleuScore bleu(const std::vector<std::string>& hypotheses, const References& references,
                const BleuOptions& options = {});
-// One sentence, with effective_order whatever the options say.
+// One sentence, always with effective_order.
 BleuScore sentence_bleu(const std::string& hypothesis, const std::vector<std::string>& references,
                         BleuOptions options = {});
 
@@ -128,20 +128,20 @@ Perplexity perplexity(std::span<const double> log_probabilities);
 
 struct LabelScore {
   std::string label{};
-  double precision = 0, recall = 0, f1 = 0;  // 0 where there is nothing to divide by
+  double precision = 0, recall = 0, f1 = 0;  // 0 instead of a division by 0
   int64_t gold = 0, predicted = 0, correct = 0;
 };
 
-// A mean over labels: every label alike, every item alike, or by the labels' number in the gold.
+// An average over labels: macro, micro, or weighted by the labels' gold counts.
 struct AverageScore {
   double precision = 0, recall = 0, f1 = 0;
 };
 
 struct ClassificationScore {
   double accuracy = 0;
-  double matthews = 0;  // correlation of gold and prediction, for any number of labels
+  double matthews = 0;  // Matthews correlation coefficient, for any number of labels
   AverageScore macro{}, micro{}, weighted{};
-  std::vector<LabelScore> labels{};  // every label of either side, sorted
+  std::vector<LabelScore> labels{};  // all labels of either side, sorted
   int64_t items = 0;
 };
 
@@ -150,9 +150,9 @@ ClassificationScore classification(const std::vector<std::string>& gold,
 
 // ---------------------------------------------------------------- correlation
 
-// Both need two or more pairs of finite numbers, and are NaN when one side's are all equal.
+// Both need two or more pairs of finite numbers, and are NaN when all values of one side are equal.
 double pearson(std::span<const double> gold, std::span<const double> predicted);
-// Pearson's of the ranks; equal numbers share their mean rank.
+// Pearson correlation of the ranks; ties share their mean rank.
 double spearman(std::span<const double> gold, std::span<const double> predicted);
 
 // ---------------------------------------------------------------- tagging
@@ -169,32 +169,31 @@ struct SpanScore {
   std::string text() const;  // conlleval's lines
 };
 
-// conlleval's rules read IOB1, IOB2 and IOE alike; IOBES (BILOU) are understood too.
+// By conlleval's rules: IOB1, IOB2, IOE and IOBES (BILOU).
 SpanScore span_f1(const TagSentences& gold, const TagSentences& predicted);
 
 // ---------------------------------------------------------------- parsing
 
 // EVALB's parameter file; the defaults are EVALB's without one.
 struct BracketOptions {
-  int max_error = 10;   // more sentences than this that do not fit throw
-  int cutoff_len = 40;  // a second summary is of sentences no longer than this
+  int max_error = 10;   // throws after more sentences that cannot be compared
+  int cutoff_len = 40;  // the second summary covers sentences up to this length
   bool labeled = true;
-  // Both trees as parsers are trained: without traces (-NONE-) and the phrases they leave empty,
-  // without function tags (NP-SBJ becomes NP) and unnamed tops. Heed's own; EVALB has no such
-  // thing.
+  // Cleans both trees as for training a parser: removes traces (-NONE-) and the phrases they leave
+  // empty, function tags (NP-SBJ becomes NP) and unnamed roots. Not in EVALB.
   bool clean = false;
-  std::vector<std::string> delete_label{};  // brackets, or words by their tag, that do not count
+  std::vector<std::string> delete_label{};  // brackets, or words by their tag, to ignore
   std::vector<std::string> delete_label_for_length{};
-  std::vector<std::string> quote_label{};  // tags of quotes, which one side may have deleted
+  std::vector<std::string> quote_label{};  // tags of quotes, which may be deleted on one side
   std::vector<std::pair<std::string, std::string>> eq_label{}, eq_word{};
 };
 
-// Throws as read_lines() does, and corrupt_file when a line means nothing.
+// Throws as read_lines(), and corrupt_file for an invalid line.
 BracketOptions read_bracket_options(const std::string& path);
 
-// The trees of a file: one a line as EVALB has them, an empty line being one that is missing; or as
-// the Penn Treebank lays them out, where lines that begin with a space go on with the tree before.
-// Throws as read_lines() does.
+// The trees of a file: one per line as in EVALB, where an empty line is a missing tree; or over
+// several lines as in the Penn Treebank, where lines that begin with a space continue the tree.
+// Throws as read_lines().
 std::vector<std::string> read_trees(const std::string& path);
 
 enum class BracketStatus { ok = 0, error = 1, skip = 2 };  // EVALB's numbers
@@ -202,7 +201,7 @@ enum class BracketStatus { ok = 0, error = 1, skip = 2 };  // EVALB's numbers
 struct BracketSentence {
   int length = 0;  // words of the gold tree
   BracketStatus status = BracketStatus::ok;
-  std::string problem{};  // what is wrong when status is error
+  std::string problem{};  // the message if status is error
   int matched = 0, gold = 0, test = 0, crossing = 0;
   int words = 0, correct_tags = 0;
 };
@@ -210,7 +209,7 @@ struct BracketSentence {
 struct BracketSummary {
   int sentences = 0, errors = 0, skipped = 0, valid = 0;
   int64_t matched = 0, gold = 0, test = 0, crossing = 0, words = 0, correct_tags = 0;
-  // Percentages of brackets, of valid sentences, and of words. Where nothing can be divided: 0.
+  // Percentages of brackets, of valid sentences, and of words; 0 instead of a division by 0.
   double recall = 0, precision = 0, f1 = 0;
   double complete_match = 0, average_crossing = 0, no_crossing = 0, two_or_less_crossing = 0;
   double tagging_accuracy = 0;
@@ -224,7 +223,7 @@ struct BracketScore {
   std::string text() const;  // EVALB's table and summaries
 };
 
-// Trees as in the Penn Treebank, one a line. An empty line in `test` is skipped, not an error.
+// Penn Treebank trees, one per text. An empty text in `test` is skipped, not an error.
 BracketScore brackets(const std::vector<std::string>& gold, const std::vector<std::string>& test,
                       const BracketOptions& options = {});
 

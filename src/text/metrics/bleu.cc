@@ -18,14 +18,14 @@ namespace {
 
 struct Smoothing {
   const char* name;
-  std::optional<double> value;  // the default, for the kinds that have one
+  std::optional<double> value;  // the default, if the method has a parameter
 };
 // Chen and Cherry (2014), "A Systematic Comparison of Smoothing Techniques for Sentence-Level
 // BLEU": methods 3, 1 and 2, with that paper's values.
 constexpr std::array<Smoothing, 4> kSmoothings = {
     {{"exp", std::nullopt}, {"floor", 0.1}, {"add-k", 1.0}, {"none", std::nullopt}}};
 
-// What stands for log 0: sacreBLEU's number, which makes the score 0 and no infinity.
+// log 0: sacreBLEU's value, which makes the score 0 instead of NaN.
 constexpr double kLogOfZero = -9999999999.0;
 
 const Smoothing& find_smoothing(const std::string& name) {
@@ -36,25 +36,26 @@ const Smoothing& find_smoothing(const std::string& name) {
   }
   const auto meant = nearest(name, names);
   throw Error(ErrorCode::invalid_argument,
-              "BLEU's smooth: expected exp, floor, add-k or none, found '" + name + "'",
-              meant ? "did you mean '" + *meant + "'?" : "exp is what published scores use");
+              "BLEU: smooth must be exp, floor, add-k or none, got '" + name + "'",
+              meant ? "did you mean '" + *meant + "'?" : "published scores use exp");
 }
 
 void check_options(const BleuOptions& options) {
   const Smoothing& smoothing = find_smoothing(options.smooth);
   if (options.smooth_value && !smoothing.value) {
-    throw Error(ErrorCode::invalid_argument, "BLEU's smooth = " + options.smooth + " has no value",
-                "smooth_value belongs to floor and add-k");
+    throw Error(ErrorCode::invalid_argument,
+                "BLEU: smooth_value must not be set for smooth = " + options.smooth,
+                "smooth_value applies to floor and add-k");
   }
   const bool bad_value =
       options.smooth_value && !(*options.smooth_value >= 0 && std::isfinite(*options.smooth_value));
   if (bad_value) {
-    throw Error(ErrorCode::invalid_argument, "BLEU's smooth_value: expected 0 or more, found " +
+    throw Error(ErrorCode::invalid_argument, "BLEU: smooth_value must be 0 or more, got " +
                                                  std::to_string(*options.smooth_value));
   }
   if (options.max_order < 1) {
     throw Error(ErrorCode::invalid_argument,
-                "BLEU's max_order: expected 1 or more, found " + std::to_string(options.max_order));
+                "BLEU: max_order must be 1 or more, got " + std::to_string(options.max_order));
   }
 }
 
@@ -73,7 +74,7 @@ std::string signature(const BleuOptions& options, const References& references) 
                                        {"smooth", smooth}});
 }
 
-// What BLEU is computed from, summed over segments.
+// Sufficient statistics of BLEU, summed over segments.
 struct BleuCounts {
   std::vector<int64_t> correct, total;  // [order - 1]
   int64_t sys_len = 0, ref_len = 0;
@@ -98,7 +99,7 @@ class BleuCounter {
   BleuCounts sums_;
   WordNumbers words_;
   NgramTable table_;
-  NgramCounts hypothesis_, reference_, best_;  // best_: each n-gram's most in any reference
+  NgramCounts hypothesis_, reference_, best_;  // best_: each n-gram's maximum over references
 };
 
 std::vector<uint32_t> BleuCounter::tokens(const std::string& text) {
@@ -114,7 +115,7 @@ void BleuCounter::add(const std::string& hypothesis, const std::vector<std::stri
   const auto sys_len = static_cast<int64_t>(sys.size());
 
   best_.count.clear();
-  std::optional<int64_t> closest;  // the length nearest to the hypothesis's, of two the smaller
+  std::optional<int64_t> closest;  // the closest reference length; the shorter of two
   for (const std::string& text : references) {
     const std::vector<uint32_t> ref = tokens(text);
     count_ngrams(table_, ref, options_.max_order, reference_);

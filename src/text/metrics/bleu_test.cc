@@ -68,7 +68,7 @@ TEST(Bleu, EqualsSacrebleuOnEveryGoldenLine) {
   EXPECT_EQ(lines, 88);
 }
 
-// sacreBLEU's own example of smoothing, from its issue 98.
+// sacreBLEU's example of smoothing, from its issue 98.
 TEST(Bleu, SmoothsSentencesAsSacrebleu) {
   const std::string reference = "producţia de zahăr brut se exprimă în zahăr alb;";
   const std::string hypothesis =
@@ -87,7 +87,7 @@ TEST(Bleu, SmoothsSentencesAsSacrebleu) {
   EXPECT_NEAR(score({.tokenize = "char", .lowercase = true}), 42.0267, 1e-3);
 }
 
-TEST(Bleu, NothingInCommonIsZeroWhateverTheSmoothing) {
+TEST(Bleu, NoMatchIsZeroWithAnySmoothing) {
   for (const char* smooth : {"exp", "floor", "add-k", "none"}) {
     EXPECT_EQ(sentence_bleu("this is a cat", {"okay thanks"}, {.smooth = smooth}).score, 0);
   }
@@ -102,23 +102,23 @@ TEST(Bleu, EmptyHypothesesCount) {
   EXPECT_EQ(bleu({""}, {{"x"}}).bp, 0);
 }
 
-TEST(Bleu, OfTwoEquallyNearLengthsTakesTheShorter) {
+TEST(Bleu, OfTwoEquallyCloseLengthsTakesTheShorter) {
   EXPECT_EQ(bleu({"a b c"}, {{"a b c d", "a b"}}).ref_len, 2);
 }
 
-TEST(Bleu, CountsWithManyReferencesTheMostOfAnyOne) {
+TEST(Bleu, ClipsToTheMaximumCountOverReferences) {
   const BleuScore score = bleu({"a a a b"}, {{"a a c d", "b a e f"}}, {.tokenize = "none"});
   EXPECT_DOUBLE_EQ(score.precisions[0], 75);  // a twice, b once
 }
 
-TEST(Bleu, SaysInTheSignatureThatReferencesVary) {
+TEST(Bleu, SignatureSaysThatReferencesVary) {
   const BleuScore score = bleu({"a", "b"}, {{"a"}, {"b", "c"}});
   EXPECT_EQ(score.signature, "nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
   EXPECT_EQ(sentence_bleu("a", {"a"}).signature,
             "nrefs:1|case:mixed|eff:yes|tok:13a|smooth:exp|version:2.6.0");
 }
 
-TEST(Bleu, PrintsSacrebleusLine) {
+TEST(Bleu, PrintsTheLineOfSacrebleu) {
   const GoldenSet set = read_set("flores-de");
   EXPECT_EQ(bleu(set.hypotheses, set.references).text(),
             "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0 = 40.65 "
@@ -129,7 +129,7 @@ TEST(Bleu, CountsHypothesesThatLookTokenized) {
   EXPECT_EQ(bleu({"a .", "b.", "c ."}, {{"a"}, {"b"}, {"c"}}).tokenized_lines, 2);
 }
 
-TEST(Bleu, TakesAnyBytes) {
+TEST(Bleu, AcceptsAnyBytes) {
   const std::string bytes = "\xff\xfe a \xe4\xb8 b";
   for (const char* tokenize : {"13a", "intl", "zh", "char", "none"}) {
     const BleuScore score = bleu({bytes}, {{bytes}}, {.tokenize = tokenize, .lowercase = true});
@@ -137,7 +137,7 @@ TEST(Bleu, TakesAnyBytes) {
   }
 }
 
-TEST(Bleu, RefusesWhatDoesNotFit) {
+TEST(Bleu, RejectsInvalidInput) {
   EXPECT_THROW(bleu({"a"}, {{"a"}, {"b"}}), Error);
   EXPECT_THROW(bleu({}, {}), Error);
   EXPECT_THROW(bleu({"a"}, {{}}), Error);

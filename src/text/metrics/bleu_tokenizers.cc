@@ -16,20 +16,20 @@
 namespace heed {
 namespace {
 
-// All rules below but those of intl concern ASCII characters, so they work on bytes: no byte of a
-// longer UTF-8 character is one of theirs, and each is "not a digit" as the whole character is.
+// All rules below except intl's concern ASCII characters, so they work on bytes: bytes of a multi-byte
+// character match none of them, and are "not a digit" as the character is.
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 
-// [{-~[-` -&(-+:-@/]: all ASCII punctuation but ' , - . and digits, and the space.
+// [{-~[-` -&(-+:-@/]: the space and all ASCII punctuation except ' , - .
 bool is_ascii_symbol(char c) {
   return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
          (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
 }
 
-// Rewrites each pair of neighbours that `matches`, left to right; a pair's second character starts
-// no other pair. `write` appends what replaces the pair.
+// Rewrites each adjacent pair that `matches`, left to right, without overlaps. `write` appends the
+// replacement.
 template <class Matches, class Write>
 std::string rewrite_pairs(std::string_view text, Matches matches, Write write) {
   std::string result;
@@ -110,11 +110,10 @@ std::string tokenize_char(std::string_view text) {
   return result;
 }
 
-// What sacreBLEU's zh tokenizer takes for Chinese. Two of its ranges, meant for planes beyond the
-// first, are written '\u20000'–'\u2a6d6' and '\u2f800'–'\u2fa1d': to Python each end is two
-// characters, so that they mean U+2001–U+2A6D and U+2F81–U+2FA1. Curly quotes and dashes are
-// therefore split off, and rare ideographs are not. Published scores have that in them, and so has
-// this table.
+// The ranges that sacreBLEU's zh tokenizer treats as Chinese. Two ranges of supplementary planes are
+// written '\u20000'–'\u2a6d6' and '\u2f800'–'\u2fa1d': in Python each end is two characters, so
+// they mean U+2001–U+2A6D and U+2F81–U+2FA1. Curly quotes and dashes are therefore split off, and
+// rare ideographs are not. Published scores include that, so this table does too.
 constexpr std::array<std::pair<char32_t, char32_t>, 22> kChineseRanges = {{
     {0x3400, 0x4db5}, {0x4e00, 0x9fa5}, {0x9fa6, 0x9fbb}, {0xf900, 0xfa2d}, {0xfa30, 0xfa6a},
     {0xfa70, 0xfad9}, {0x2001, 0x2a6d}, {0x2f81, 0x2fa1}, {0xff00, 0xffef}, {0x2e80, 0x2eff},
@@ -203,8 +202,8 @@ BleuTokenizer find_bleu_tokenizer(const std::string& name) {
   }
   const auto meant = nearest(name, names);
   throw Error(ErrorCode::invalid_argument,
-              "BLEU's tokenize: expected 13a, intl, zh, char or none, found '" + name + "'",
-              meant ? "did you mean '" + *meant + "'?" : "13a is what published scores use");
+              "BLEU: tokenize must be 13a, intl, zh, char or none, got '" + name + "'",
+              meant ? "did you mean '" + *meant + "'?" : "published scores use 13a");
 }
 
 }  // namespace heed

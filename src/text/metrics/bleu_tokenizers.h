@@ -1,4 +1,4 @@
-// What BLEU counts as a token: sacreBLEU's tokenizers, each a text in, a text with spaces out.
+// sacreBLEU's tokenizers for BLEU: from a text to tokens separated by spaces.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@ namespace heed {
 
 using BleuTokenizer = std::string (*)(std::string_view text);
 
-// By its name in the signature: 13a, intl, zh, char, none. Others throw invalid_argument.
+// By its name in the signature: 13a, intl, zh, char, none. Throws invalid_argument for others.
 BleuTokenizer find_bleu_tokenizer(const std::string& name);
 
-// mteval-v13a's rules for western text: punctuation apart, except points and commas in numbers. The
-// last step of 13a and zh, and the middle of TER's normalisation.
+// mteval-v13a's rules for western text: splits off punctuation, except points and commas in numbers.
+// The last step of 13a and zh, and part of TER's normalization.
 std::string split_western_punctuation(std::string_view text);
-// The parts of it, for TER, which does one thing between them.
+// Its two parts, for TER, which has a step between them.
 std::string split_ascii_symbols(std::string_view text);
 std::string split_points_and_dashes(std::string_view text);
 
-// &quot; &amp; &lt; &gt; back into what they stand for.
+// Unescapes &quot; &amp; &lt; &gt;.
 void undo_xml_escapes(std::string& text);
 
 }  // namespace heed

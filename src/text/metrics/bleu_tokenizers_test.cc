@@ -36,7 +36,7 @@ TEST(BleuTokenizers, Mteval13a) {
 TEST(BleuTokenizers, InternationalByUnicodeCategory) {
   EXPECT_EQ(tokens("intl", "“élan”, ça. 5€"), "“ élan ” , ça . 5 €");
   EXPECT_EQ(tokens("intl", "1,000.50"), "1,000.50");
-  EXPECT_EQ(tokens("intl", "in 1990."), "in 1990.");  // mteval-v14's own oversight
+  EXPECT_EQ(tokens("intl", "in 1990."), "in 1990.");  // as in mteval-v14
   EXPECT_EQ(tokens("intl", "a+b=c"), "a + b = c");
   EXPECT_EQ(tokens("intl", "½. Ⅷ.x"), "½ . Ⅷ . x");
   EXPECT_EQ(tokens("intl", "&quot;"), "& quot ;");  // escapes are not undone
@@ -54,10 +54,10 @@ TEST(BleuTokenizers, CharactersAndNone) {
   EXPECT_EQ(tokens("none", "don't, stop."), "don't, stop.");
 }
 
-TEST(BleuTokenizers, SuggestsTheNameThatWasMeant) {
+TEST(BleuTokenizers, SuggestsASimilarName) {
   try {
     find_bleu_tokenizer("13");
-    FAIL() << "13 is no tokenizer";
+    FAIL() << "13 must not be a tokenizer";
   } catch (const Error& e) {
     EXPECT_EQ(e.hint(), "did you mean '13a'?");
   }

@@ -41,7 +41,7 @@ void reinsert(const TreeQuote& quote, BracketTree& tree) {
   for (const int b : quote.open) ++tree.brackets[static_cast<size_t>(b)].end;
 }
 
-// Puts quotes back that one side deleted and the other, having tagged them otherwise, did not.
+// Restores quotes that only one side deleted, because the other tagged them differently.
 void fix_quotes(BracketTree& gold, BracketTree& test, const BracketOptions& options) {
   const auto put_back = [](BracketTree& tree, size_t quote) {
     reinsert(tree.quotes[quote], tree);
@@ -61,7 +61,7 @@ void fix_quotes(BracketTree& gold, BracketTree& test, const BracketOptions& opti
   }
 }
 
-// NP-SBJ-1 and NP=2 are NPs. Brackets over no words and those of delete_label do not count.
+// NP-SBJ-1 and NP=2 are NPs. Empty brackets and those of delete_label do not count.
 std::vector<TreeBracket> counted_brackets(const BracketTree& tree, const BracketOptions& options) {
   std::vector<TreeBracket> kept;
   for (TreeBracket bracket : tree.brackets) {
@@ -76,8 +76,8 @@ std::vector<TreeBracket> counted_brackets(const BracketTree& tree, const Bracket
   return kept;
 }
 
-// Each bracket of `gold` takes the first one of `test` that is equivalent and still free. In EVALB
-// that is a search through all of them, which deep trees make slow: here by span and label.
+// Matches each bracket of `gold` with the first equivalent unmatched one of `test`. EVALB scans all
+// brackets, which is quadratic for deep trees; here they are looked up by span and label.
 int count_matches(const std::vector<TreeBracket>& gold, const std::vector<TreeBracket>& test,
                   const BracketOptions& options) {
   using Key = std::tuple<int, int, std::string_view>;
@@ -107,7 +107,7 @@ int count_matches(const std::vector<TreeBracket>& gold, const std::vector<TreeBr
   return matches;
 }
 
-// Brackets of `test` that cut through one of `gold`. Those over the same words do so together.
+// Brackets of `test` that cross one of `gold`. Brackets with the same span cross together.
 int count_crossing(const std::vector<TreeBracket>& gold, const std::vector<TreeBracket>& test) {
   using Span = std::pair<int, int>;
   std::set<Span> gold_spans;
@@ -125,7 +125,7 @@ int count_crossing(const std::vector<TreeBracket>& gold, const std::vector<TreeB
   return crossing;
 }
 
-// Why the two trees cannot be compared; empty when they can.
+// Why the two trees cannot be compared; empty if they can.
 std::string difference(const BracketTree& gold, const BracketTree& test,
                        const BracketOptions& options) {
   if (gold.words.size() != test.words.size()) {
@@ -262,7 +262,7 @@ class ParameterLine {
 
   void apply(BracketOptions& options) const {
     const std::string_view key = words_.front();
-    if (key == "DEBUG") {  // how much EVALB prints about each sentence: the table has it all
+    if (key == "DEBUG") {  // EVALB's verbosity: ignored
       number();
     } else if (key == "MAX_ERROR") {
       options.max_error = number();
@@ -295,8 +295,8 @@ class ParameterLine {
   std::string value(size_t i, size_t count) const {
     if (words_.size() != count + 1) {
       throw Error(ErrorCode::corrupt_file, where_ + ": " + std::string(words_.front()) +
-                                               ": expected " + std::to_string(count) +
-                                               (count == 1 ? " value" : " values") + ", found " +
+                                               ": must have " + std::to_string(count) +
+                                               (count == 1 ? " value" : " values") + ", got " +
                                                std::to_string(words_.size() - 1));
     }
     return std::string(words_[i]);
@@ -308,7 +308,7 @@ class ParameterLine {
     const auto end = std::from_chars(text.data(), text.data() + text.size(), result);
     if (end.ec != std::errc() || end.ptr != text.data() + text.size() || result < 0) {
       throw Error(ErrorCode::corrupt_file, where_ + ": " + std::string(words_.front()) +
-                                               ": expected a whole number, found '" + text + "'");
+                                               ": must be a whole number, got '" + text + "'");
     }
     return result;
   }
@@ -332,7 +332,7 @@ BracketOptions read_bracket_options(const std::string& path) {
 
 namespace {
 
-// What is no tree stays as it is: it is compare() that says so. A tree without words is missing.
+// Invalid trees are kept, for compare() to report. A tree without words counts as missing.
 std::string cleaned(const std::string& text) {
   try {
     const std::optional<Tree> tree = clean_tree(parse_tree(text));
@@ -348,11 +348,12 @@ BracketScore brackets(const std::vector<std::string>& gold, const std::vector<st
                       const BracketOptions& options) {
   if (gold.size() != test.size()) {
     throw Error(ErrorCode::invalid_argument,
-                "brackets: expected as many test trees as gold trees, found " +
+                "brackets: must have as many test trees as gold trees, got " +
                     std::to_string(test.size()) + " and " + std::to_string(gold.size()),
-                "one tree a line; an empty line stands for a tree that is missing");
+                "one tree per line; an empty line is a missing tree");
   }
-  if (gold.empty()) throw Error(ErrorCode::invalid_argument, "brackets: no trees to compare");
+  if (gold.empty())
+    throw Error(ErrorCode::invalid_argument, "brackets: must have trees to compare, got none");
 
   BracketScore result{.cutoff_len = options.cutoff_len};
   int errors = 0;
@@ -361,13 +362,13 @@ BracketScore brackets(const std::vector<std::string>& gold, const std::vector<st
         options.clean ? compare(cleaned(gold[i]), cleaned(test[i]), options)
                       : compare(gold[i], test[i], options));
     if (sentence.status != BracketStatus::error) continue;
-    // EVALB stops at the error after the one after max_error; so do we.
+    // As EVALB, which stops at the second error after max_error.
     if (errors++ > options.max_error) {
       throw Error(ErrorCode::invalid_argument,
                   "brackets: more than " + std::to_string(options.max_error + 1) +
-                      " trees do not fit; the last is number " + std::to_string(i + 1) + ": " +
-                      sentence.problem,
-                  "check that both files hold the same words, or raise MAX_ERROR");
+                      " trees cannot be compared; the last is number " + std::to_string(i + 1) +
+                      ": " + sentence.problem,
+                  "check that both files have the same words, or raise MAX_ERROR");
     }
   }
   result.all = summarize(result.sentences, -1);

@@ -37,7 +37,7 @@ TEST(Brackets, UnlabeledComparesSpansOnly) {
   EXPECT_EQ(brackets(gold, test, {.labeled = false}).all.matched, 3);
 }
 
-TEST(Brackets, ATreebanksOwnTreesAreCleanedWhenAsked) {
+TEST(Brackets, CleansTreesOfATreebank) {
   const std::vector<std::string> gold{
       "( (S (NP-SBJ-1 (NNP Savin)) (VP (VBD was) (VP (VBN sold) (NP (-NONE- *-1)))) (. .)) )"};
   const std::vector<std::string> parsed{"(S (NP (XX Savin)) (VP (XX was) (VP (XX sold))) (XX .))"};
@@ -46,7 +46,7 @@ TEST(Brackets, ATreebanksOwnTreesAreCleanedWhenAsked) {
   EXPECT_EQ(score.sentences[0].status, BracketStatus::ok);
   EXPECT_EQ(score.all.f1, 100);
   EXPECT_EQ(score.all.matched, 4);
-  // What is no tree is an error as before, and one without words is as good as missing.
+  // An invalid tree is still an error, and one without words counts as missing.
   EXPECT_EQ(brackets(gold, {"(S"}, {.clean = true}).all.errors, 1);
   EXPECT_EQ(brackets(gold, {"(S (-NONE- *))"}, {.clean = true}).all.skipped, 1);
 }
@@ -59,13 +59,13 @@ TEST(Brackets, OneBracketMatchesOnce) {
 
 TEST(Brackets, EquivalentLabelsMatchInOrder) {
   const BracketOptions options{.eq_label = {{"A", "B"}, {"B", "C"}}};
-  // The gold A takes the first of B and A; a gold C may have what is left of B.
+  // The gold A matches the first of B and A; the gold C can match the remaining one.
   EXPECT_EQ(brackets({"(S (A (C (P x))))"}, {"(S (B (A (P x))))"}, options).all.matched, 2);
   EXPECT_EQ(brackets({"(S (C (A (P x))))"}, {"(S (B (A (P x))))"}, options).all.matched, 3);
 }
 
-TEST(Brackets, DeepTreesTakeNoLongerThanWideOnes) {
-  const int depth = 20000;  // EVALB's own search would compare 400 million pairs
+TEST(Brackets, DeepTreesAreAsFastAsWideOnes) {
+  const int depth = 20000;  // EVALB's search would compare 400 million pairs
   std::string tree = "(P x)";
   std::string open, close;
   for (int i = 0; i < depth; ++i) open += i % 2 ? "(A " : "(B ", close += ")";
@@ -75,13 +75,13 @@ TEST(Brackets, DeepTreesTakeNoLongerThanWideOnes) {
   EXPECT_EQ(score.all.crossing, 0);
 }
 
-TEST(Brackets, NothingInCommonIsZero) {
+TEST(Brackets, NoMatchIsZero) {
   const BracketScore score = brackets({"(A (P x) (Q y))"}, {"(B (P x) (Q y))"});
   EXPECT_EQ(score.all.f1, 0);
   EXPECT_NE(score.text().find("Bracketing FMeasure       =   0.00"), std::string::npos);
 }
 
-TEST(Brackets, PutsBackAQuoteThatOneSideDeleted) {
+TEST(Brackets, RestoresAQuoteThatOneSideDeleted) {
   const BracketOptions options = {.delete_label = {"''"}, .quote_label = {"''", "POS"}};
   const std::vector<std::string> gold = {"(S (NP (N dogs) (POS ')) (VP (V ran)))"};
   const std::vector<std::string> test = {"(S (NP (N dogs) ('' ')) (VP (V ran)))"};
@@ -93,14 +93,14 @@ TEST(Brackets, PutsBackAQuoteThatOneSideDeleted) {
   EXPECT_EQ(brackets(gold, test, {.delete_label = {"''"}}).all.errors, 1);
 }
 
-TEST(Brackets, ADamagedTreeIsAnErrorOfItsSentence) {
+TEST(Brackets, ADamagedTreeIsAnErrorOfOneSentence) {
   const BracketScore score = brackets({"(S (A a))", "(S (A a))"}, {"(S (A a", "(S (A a))"});
   EXPECT_EQ(score.all.errors, 1);
   EXPECT_EQ(score.all.valid, 1);
   EXPECT_NE(score.sentences[0].problem, "");
 }
 
-TEST(Brackets, GivesUpAfterTooManyErrors) {
+TEST(Brackets, ThrowsAfterTooManyErrors) {
   const std::vector<std::string> gold(12, "(S (A a))"), test(12, "(S (A b))");
   EXPECT_EQ(brackets(std::vector(gold.begin(), gold.begin() + 11),
                      std::vector(test.begin(), test.begin() + 11))
@@ -110,12 +110,12 @@ TEST(Brackets, GivesUpAfterTooManyErrors) {
   EXPECT_EQ(brackets(gold, test, {.max_error = 100}).all.errors, 12);
 }
 
-TEST(Brackets, RefusesWhatDoesNotFit) {
+TEST(Brackets, RejectsInvalidInput) {
   EXPECT_THROW(brackets({"(A a)"}, {}), Error);
   EXPECT_THROW(brackets({}, {}), Error);
 }
 
-TEST(BracketOptions, SaysWhereAParameterIsWrong) {
+TEST(BracketOptions, ReportsTheLineOfABadParameter) {
   const std::string path = testing::TempDir() + "heed_brackets_test.prm";
   const auto problem = [&path](const std::string& text) {
     std::ofstream(path) << text;
@@ -130,9 +130,9 @@ TEST(BracketOptions, SaysWhereAParameterIsWrong) {
   EXPECT_EQ(problem("# fine\n\nLABELED 0  \nEQ_LABEL ADVP PRT\n"), "");
   EXPECT_EQ(problem("DELETE_LABELS X\n"),
             path + ":1: unknown parameter 'DELETE_LABELS' | did you mean 'DELETE_LABEL'?");
-  EXPECT_EQ(problem("#\nEQ_LABEL X\n"), path + ":2: EQ_LABEL: expected 2 values, found 1 | ");
+  EXPECT_EQ(problem("#\nEQ_LABEL X\n"), path + ":2: EQ_LABEL: must have 2 values, got 1 | ");
   EXPECT_EQ(problem("CUTOFF_LEN x\n"),
-            path + ":1: CUTOFF_LEN: expected a whole number, found 'x' | ");
+            path + ":1: CUTOFF_LEN: must be a whole number, got 'x' | ");
   std::filesystem::remove(path);
 }
 

@@ -10,15 +10,15 @@
 namespace heed {
 namespace {
 
-constexpr double kEps = 1e-16;  // a precision or recall of nothing, in eps_smoothing
+constexpr double kEps = 1e-16;  // precision or recall without n-grams, in eps_smoothing
 
 void check_options(const ChrfOptions& options) {
   const bool fine = options.char_order >= 0 && options.word_order >= 0 && options.beta >= 0 &&
                     options.char_order + options.word_order > 0;
   if (fine) return;
   throw Error(ErrorCode::invalid_argument,
-              "chrF: expected char_order, word_order and beta of 0 or more, and one order above 0; "
-              "found " +
+              "chrF: char_order, word_order and beta must be 0 or more, and one order above 0, "
+              "got " +
                   std::to_string(options.char_order) + ", " + std::to_string(options.word_order) +
                   " and " + std::to_string(options.beta));
 }
@@ -30,11 +30,11 @@ bool is_ascii_punctuation(char c) {
 }
 
 // Words with one punctuation mark split off: the last, or else the first. "(hi)" gives "(hi" and
-// ")", which is not pretty, but what chrF++ was defined and tuned with.
+// ")", as chrF++ is defined.
 std::vector<std::string_view> words_and_punctuation(std::string_view text) {
   std::vector<std::string_view> words;
   for (const std::string_view word : split_words(text)) {
-    const bool single = word.size() == 1;  // a longer word in UTF-8 may be one character, no mark
+    const bool single = word.size() == 1;  // a multi-byte character is not a mark
     if (!single && is_ascii_punctuation(word.back())) {
       words.push_back(word.substr(0, word.size() - 1));
       words.push_back(word.substr(word.size() - 1));
@@ -53,8 +53,8 @@ struct OrderCounts {
 };
 using ChrfCounts = std::vector<OrderCounts>;  // character orders, then word orders
 
-// Popović (2015) and (2017): F-beta of the n-grams, with precision and recall averaged over orders
-// that both sides have (sacreBLEU), or F itself over all orders (eps_smoothing).
+// Popović (2015) and (2017): F-beta of the n-grams. sacreBLEU averages precision and recall over the
+// orders that both sides have; eps_smoothing averages F over all orders.
 double f_score(const ChrfCounts& counts, const ChrfOptions& options) {
   const double factor = static_cast<double>(options.beta) * options.beta;
   double sum_of_scores = 0, precisions = 0, recalls = 0;
@@ -84,7 +84,7 @@ class ChrfCounter {
   explicit ChrfCounter(const ChrfOptions& options)
       : options_(options), sums_(static_cast<size_t>(options.char_order + options.word_order)) {}
 
-  // Of several references, the one with the best score counts.
+  // Uses the best-scoring reference.
   void add(const std::string& hypothesis, const std::vector<std::string>& references);
   const ChrfCounts& sums() const { return sums_; }
 
@@ -123,7 +123,7 @@ ChrfCounts ChrfCounter::compare(const Side& hypothesis, const Side& reference) c
                                 const NgramCounts& r) {
     const std::vector<int64_t> matches = count_matches(table, h, r);
     for (size_t n = 0; n < matches.size(); ++n) {
-      // An order that the reference lacks does not count against the hypothesis.
+      // Orders that the reference lacks are not counted for the hypothesis.
       const int64_t of_hypothesis = r.totals[n] > 0 ? h.totals[n] : 0;
       result.push_back({of_hypothesis, r.totals[n], matches[n]});
     }

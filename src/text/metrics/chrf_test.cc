@@ -3,7 +3,7 @@
 #include "heed/error.h"
 #include "heed/metrics.h"
 
-// The golden lines for chrF are in bleu_test.cc, with those of the other two.
+// The golden lines for chrF are in bleu_test.cc.
 namespace heed {
 namespace {
 
@@ -12,7 +12,7 @@ struct Case {
   double score;
 };
 
-// Values from sacreBLEU's own tests, computed by chrF++.py.
+// Values from sacreBLEU's tests, computed by chrF++.py.
 TEST(Chrf, SmoothsWithEpsilonAsChrfPlusPlusPy) {
   const Case cases[] = {
       {"abcdefg", "hijklmnop", 0.0},
@@ -46,7 +46,7 @@ TEST(Chrf, AveragesTheOrdersThatExist) {
   EXPECT_NEAR(chrf({"a", "b"}, {{"a"}, {"c"}}, {.beta = 3}).score, 50, 1e-9);
 }
 
-TEST(Chrf, KeepsWhitespaceWhenAsked) {
+TEST(Chrf, CountsWhitespaceIfRequested) {
   const ChrfScore score =
       chrf({"Die Beziehung zwischen Obama und Netanjahu ist nicht gerade freundlich."},
            {{"Das Verhältnis zwischen Obama und Netanyahu ist nicht gerade freundschaftlich."}},
@@ -73,7 +73,7 @@ TEST(Chrf, SplitsOneMarkOffAWord) {
 
 TEST(Chrf, TakesTheBestReference) { EXPECT_NEAR(chrf({"abc"}, {{"xyz", "abc"}}).score, 100, 1e-9); }
 
-TEST(Chrf, NamesItsVariants) {
+TEST(Chrf, NamesVariants) {
   EXPECT_EQ(chrf({"a"}, {{"a"}}).text(),
             "chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0 = 100.00");
   EXPECT_EQ(chrf({"a"}, {{"a"}}, {.word_order = 2}).name, "chrF2++");
@@ -81,7 +81,7 @@ TEST(Chrf, NamesItsVariants) {
             "nrefs:1|case:mixed|eff:no|nc:6|nw:0|space:no|version:2.6.0");
 }
 
-TEST(Chrf, RefusesOrdersThatMakeNoSense) {
+TEST(Chrf, RejectsInvalidOrders) {
   EXPECT_THROW(chrf({"a"}, {{"a"}}, {.char_order = 0}), Error);
   EXPECT_THROW(chrf({"a"}, {{"a"}}, {.char_order = -1}), Error);
   EXPECT_THROW(chrf({"a"}, {{"a"}, {"b"}}), Error);

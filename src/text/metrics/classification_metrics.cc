@@ -28,11 +28,12 @@ ClassificationScore classification(const std::vector<std::string>& gold,
                                    const std::vector<std::string>& predicted) {
   if (gold.size() != predicted.size()) {
     throw Error(ErrorCode::invalid_argument,
-                "classification: expected as many predictions as gold labels, found " +
+                "classification: must have as many predictions as gold labels, got " +
                     std::to_string(predicted.size()) + " and " + std::to_string(gold.size()));
   }
   if (gold.empty())
-    throw Error(ErrorCode::invalid_argument, "classification: no labels to compare");
+    throw Error(ErrorCode::invalid_argument,
+                "classification: must have labels to compare, got none");
 
   std::map<std::string, LabelScore> labels;
   int64_t correct = 0;
@@ -58,7 +59,8 @@ ClassificationScore classification(const std::vector<std::string>& gold,
     result.weighted.f1 += label.f1 * share;
     result.labels.push_back(label);
   }
-  // With one label an item, every wrong item is one label too many and one too few.
+  // With one label per item, each error is one false positive and one false negative: the micro
+  // averages equal the accuracy.
   result.accuracy = static_cast<double>(correct) / static_cast<double>(result.items);
   result.micro = {result.accuracy, result.accuracy, result.accuracy};
   result.matthews = matthews(result, correct);
@@ -67,14 +69,13 @@ ClassificationScore classification(const std::vector<std::string>& gold,
 
 Perplexity perplexity(std::span<const double> log_probabilities) {
   if (log_probabilities.empty()) {
-    throw Error(ErrorCode::invalid_argument, "perplexity: no log-probabilities to average");
+    throw Error(ErrorCode::invalid_argument, "perplexity: must have log-probabilities, got none");
   }
   double sum = 0;
   for (const double value : log_probabilities) {
     if (std::isnan(value) || value > 0) {
       throw Error(ErrorCode::invalid_argument,
-                  "perplexity: expected natural logarithms of probabilities, 0 or less, found " +
-                      std::to_string(value));
+                  "perplexity: log-probabilities must be 0 or less, got " + std::to_string(value));
     }
     sum += value;
   }

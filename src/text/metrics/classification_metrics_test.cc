@@ -26,26 +26,26 @@ TEST(Classification, EqualsScikitLearn) {
   EXPECT_EQ(score.labels[1].f1, 0);
 }
 
-TEST(Classification, MatthewsOfTwoLabelsIsTheOldFormula) {
+TEST(Classification, MatthewsOfTwoLabelsIsTheBinaryFormula) {
   // tp 3, tn 2, fp 1, fn 2
   const ClassificationScore score = classification({"1", "1", "1", "1", "1", "0", "0", "0"},
                                                    {"1", "1", "1", "0", "0", "0", "0", "1"});
   EXPECT_NEAR(score.matthews, (3 * 2 - 1 * 2) / std::sqrt(4.0 * 5 * 3 * 4), 1e-12);
 }
 
-TEST(Classification, MatthewsAtItsEnds) {
+TEST(Classification, MatthewsAtItsLimits) {
   EXPECT_NEAR(classification({"a", "b", "c"}, {"a", "b", "c"}).matthews, 1, 1e-12);
   EXPECT_NEAR(classification({"a", "b"}, {"b", "a"}).matthews, -1, 1e-12);
   EXPECT_EQ(classification({"a", "b"}, {"a", "a"}).matthews, 0);  // nothing to correlate
 }
 
-TEST(Classification, ALabelThatOnlyThePredictionHasCounts) {
+TEST(Classification, CountsLabelsOfThePredictionsOnly) {
   const ClassificationScore score = classification({"a", "a"}, {"a", "b"});
   EXPECT_EQ(score.labels.size(), 2u);
   EXPECT_NEAR(score.macro.f1, (2.0 / 3 + 0) / 2, 1e-12);
 }
 
-TEST(Classification, RefusesWhatDoesNotFit) {
+TEST(Classification, RejectsInvalidInput) {
   EXPECT_THROW(classification({"a"}, {"a", "b"}), Error);
   EXPECT_THROW(classification({}, {}), Error);
 }
@@ -58,7 +58,7 @@ TEST(Perplexity, IsTheInverseOfTheMeanProbability) {
   EXPECT_EQ(result.tokens, 2);
 }
 
-TEST(Perplexity, RefusesWhatIsNoLogProbability) {
+TEST(Perplexity, RejectsInvalidLogProbabilities) {
   EXPECT_THROW(perplexity({}), Error);
   EXPECT_THROW(perplexity(std::vector<double>{0.5}), Error);
   EXPECT_THROW(perplexity(std::vector<double>{NAN}), Error);

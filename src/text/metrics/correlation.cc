@@ -15,15 +15,15 @@ void check_pairs(const char* metric, std::span<const double> gold,
     throw Error(ErrorCode::invalid_argument, std::string(metric) + ": " + problem);
   };
   if (gold.size() != predicted.size()) {
-    fail("expected as many predictions as gold values, found " + std::to_string(predicted.size()) +
+    fail("must have as many predictions as gold values, got " + std::to_string(predicted.size()) +
          " and " + std::to_string(gold.size()));
   }
-  if (gold.size() < 2) fail("expected two or more pairs, found " + std::to_string(gold.size()));
+  if (gold.size() < 2) fail("must have two or more pairs, got " + std::to_string(gold.size()));
   const auto is_finite = [](double value) { return std::isfinite(value); };
   for (const std::span<const double> side : {gold, predicted}) {
     const auto bad = std::find_if_not(side.begin(), side.end(), is_finite);
     if (bad != side.end()) {
-      fail("expected finite numbers, found " + std::to_string(*bad) + " in pair " +
+      fail("numbers must be finite, got " + std::to_string(*bad) + " in pair " +
            std::to_string(bad - side.begin() + 1));
     }
   }

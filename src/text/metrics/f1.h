@@ -5,7 +5,7 @@
 
 namespace heed {
 
-// Fills in the ratios, times `scale` (1, or 100 for percentages); 0 where nothing can be divided.
+// Computes the ratios times `scale` (1, or 100 for percentages); 0 instead of a division by 0.
 inline void fill_f1(LabelScore& score, double scale) {
   const auto ratio = [scale](int64_t part, int64_t whole) {
     return whole == 0 ? 0 : scale * static_cast<double>(part) / static_cast<double>(whole);

@@ -23,20 +23,20 @@ void check_segments(const std::string& metric, const std::vector<std::string>& h
                     const References& references) {
   if (hypotheses.size() != references.size()) {
     throw Error(ErrorCode::invalid_argument,
-                metric + ": expected as many references as hypotheses, found " +
+                metric + ": must have as many references as hypotheses, got " +
                     std::to_string(hypotheses.size()) + " hypotheses and " +
                     std::to_string(references.size()) + " references",
-                "both sides need one line a segment");
+                "both sides must have one line per segment");
   }
   if (hypotheses.empty()) {
-    throw Error(ErrorCode::invalid_argument, metric + ": no segments to compare",
+    throw Error(ErrorCode::invalid_argument, metric + ": must have segments to compare, got none",
                 "the files are empty");
   }
   for (size_t i = 0; i < references.size(); ++i) {
     if (!references[i].empty()) continue;
     throw Error(ErrorCode::invalid_argument,
                 metric + ": segment " + std::to_string(i + 1) + " has no reference",
-                "every segment needs at least one");
+                "every segment must have at least one");
   }
 }
 

@@ -1,4 +1,4 @@
-// What BLEU, chrF and TER have in common: checks of their input, and the signature.
+// Shared by BLEU, chrF and TER: input checks and the signature.
 #pragma once
 
 #include <string>
@@ -9,14 +9,13 @@
 
 namespace heed {
 
-// Throws invalid_argument unless there is something to compare, each hypothesis with one or more
-// references. `metric` is what the message calls the caller: "bleu".
+// Throws invalid_argument unless there are segments, each with one or more references. `metric` is
+// the name in the message: "bleu".
 void check_segments(const std::string& metric, const std::vector<std::string>& hypotheses,
                     const References& references);
 
 // sacreBLEU's signature: "nrefs:2|case:mixed|…|version:2.6.0", the fields in the order given. The
-// version is that of the sacreBLEU whose scores ours equal: a signature tells others how to repeat
-// the score, and that is the tool they will use.
+// version is that of the sacreBLEU that gives equal scores: the signature is for reproducing them.
 std::string metric_signature(const References& references,
                              const std::vector<std::pair<std::string, std::string>>& fields);
 

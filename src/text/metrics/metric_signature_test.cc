@@ -13,7 +13,7 @@ TEST(MetricSignature, NamesReferencesFieldsAndVersion) {
   EXPECT_EQ(metric_signature({{"a", "b"}, {"c"}}, {}), "nrefs:var|version:2.6.0");
 }
 
-TEST(MetricSignature, SaysWhichSegmentHasNoReference) {
+TEST(MetricSignature, NamesTheSegmentWithoutReference) {
   try {
     check_segments("bleu", {"a", "b"}, {{"a"}, {}});
     FAIL() << "segment 2 has no reference";

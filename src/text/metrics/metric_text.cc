@@ -39,7 +39,7 @@ bool is_python_space(char32_t c) {
 
 std::string_view strip_end(std::string_view text) {
   size_t end = 0;  // after the last character that is not a space
-  // Most lines end in an ASCII character that is none, and need not be read through.
+  // Fast path: most lines end in an ASCII character that is not white space.
   if (!text.empty() && text.back() > ' ') return text;
   for (size_t i = 0; i < text.size();) {
     if (!is_python_space(next_code_point(text, i))) end = i;
@@ -80,7 +80,7 @@ std::string lower(std::string_view text) {
 
   UErrorCode status = U_ZERO_ERROR;
   UCaseMap* map = ucasemap_open("", 0, &status);  // the root locale
-  HEED_CHECK(U_SUCCESS(status), "ICU has no case map for the root locale");
+  HEED_CHECK(U_SUCCESS(status), "ICU must have a case map for the root locale");
   const auto bytes = static_cast<int32_t>(text.size());
   int32_t length = ucasemap_utf8ToLower(map, result.data(), bytes, text.data(), bytes, &status);
   if (status == U_BUFFER_OVERFLOW_ERROR) {

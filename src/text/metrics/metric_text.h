@@ -1,5 +1,4 @@
-// Text as Python sees it, whose meaning of "white space" and "lower case" sacreBLEU's scores rest
-// on.
+// Python's text functions: sacreBLEU's scores depend on its "white space" and "lower case".
 #pragma once
 
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace heed {
 
-// A text's characters and back; bytes that are not UTF-8 are characters of their own (utf8.h).
+// A text's code points and back; invalid bytes are separate code points (utf8.h).
 std::u32string code_points(std::string_view text);
 std::string to_utf8(std::u32string_view characters);
 
-// str.isspace() for one character: Unicode's White_Space and four control characters more.
+// str.isspace() for one character: Unicode's White_Space and four more control characters.
 bool is_python_space(char32_t c);
 // str.rstrip() and str.strip()
 std::string_view strip_end(std::string_view text);

@@ -16,7 +16,8 @@ TEST(MetricText, DecodesAndEncodesUtf8) {
 
 TEST(MetricText, SplitsAtUnicodeSpaces) {
   EXPECT_THAT(split_words("  a b\tc\u00a0d\u3000e\u2028"), ElementsAre("a", "b", "c", "d", "e"));
-  EXPECT_THAT(split_words("a\u200bb"), ElementsAre("a\u200bb"));  // of no width, and no space
+  EXPECT_THAT(split_words("a\u200bb"),
+              ElementsAre("a\u200bb"));  // zero width space is not white space
   EXPECT_THAT(split_words(" \n"), ElementsAre());
 }
 
@@ -27,7 +28,7 @@ TEST(MetricText, Strips) {
   EXPECT_EQ(strip(" \t"), "");
 }
 
-TEST(MetricText, LowersAsUnicodeDoes) {
+TEST(MetricText, LowercasesByUnicode) {
   EXPECT_EQ(lower("ABC xyz 12"), "abc xyz 12");
   EXPECT_EQ(lower("ÄÖÉẞ"), "äöéß");
   EXPECT_EQ(lower("ΣΑΣ"), "σας");    // the last sigma of a word

@@ -6,7 +6,7 @@ namespace heed {
 
 void NgramTable::clear() {
   orders_.resize(1);
-  if (++round_ == 0) {  // wrapped around: old slots would look new
+  if (++round_ == 0) {  // wrapped around: old slots would look current
     std::fill(slots_.begin(), slots_.end(), Slot{});
     round_ = 1;
   }
@@ -14,7 +14,7 @@ void NgramTable::clear() {
 
 NgramTable::Slot& NgramTable::find(uint64_t key) {
   const size_t mask = slots_.size() - 1;
-  uint64_t hash = key * 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio: spreads neighbouring keys
+  uint64_t hash = key * 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio: Fibonacci hashing
   hash ^= hash >> 32;
   size_t i = static_cast<size_t>(hash) & mask;
   while (slots_[i].round == round_ && slots_[i].key != key) i = (i + 1) & mask;
@@ -60,7 +60,7 @@ std::vector<int64_t> count_matches(const NgramTable& table, const NgramCounts& h
                                    const NgramCounts& reference) {
   std::vector<int64_t> matches(hypothesis.totals.size(), 0);
   const size_t common = std::min(hypothesis.count.size(), reference.count.size());
-  for (size_t i = 1; i < common; ++i) {  // 0 is the n-gram of no tokens
+  for (size_t i = 1; i < common; ++i) {  // 0 is kEmpty
     const int32_t shared = std::min(hypothesis.count[i], reference.count[i]);
     if (shared > 0) {
       matches[static_cast<size_t>(table.order(static_cast<int32_t>(i))) - 1] += shared;

@@ -1,4 +1,4 @@
-// N-grams as small numbers, so that counting them is indexing an array.
+// N-grams as small integers, so that counting is array indexing.
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace heed {
 
-// An n-gram is known by its first n - 1 tokens, themselves an n-gram, and its last: no hash of the
-// whole is ever trusted, so counts are exact. One table serves the texts of one segment.
+// An n-gram is identified by its prefix of n - 1 tokens, itself an n-gram, and its last token: no hash
+// collisions, so counts are exact. One table serves the texts of one segment.
 class NgramTable {
  public:
-  static constexpr int32_t kEmpty = 0;  // the n-gram of no tokens
+  static constexpr int32_t kEmpty = 0;  // the empty n-gram
 
   NgramTable() : slots_(kFirstSlots) {}
 
-  // Forgets all n-grams, keeps the memory.
+  // Removes all n-grams; keeps the memory.
   void clear();
-  // The number of `prefix` and `token` (below 2^32) together: the same for the same, from 1.
+  // The number of the n-gram `prefix` + `token`, from 1.
   int32_t extend(int32_t prefix, uint32_t token);
-  // Numbers given out, kEmpty included.
+  // N-grams, including kEmpty.
   int32_t size() const { return static_cast<int32_t>(orders_.size()); }
-  // How many tokens it has.
+  // Its number of tokens.
   int32_t order(int32_t ngram) const { return orders_[static_cast<size_t>(ngram)]; }
 
  private:
@@ -43,22 +43,21 @@ class NgramTable {
   std::vector<int32_t> orders_ = {0};  // by number
 };
 
-// How often each n-gram of one text occurs, and how many there are of each order.
+// The counts of a text's n-grams, and their total by order.
 struct NgramCounts {
   std::vector<int32_t> count{};   // by number in the table; may be shorter than the table
   std::vector<int64_t> totals{};  // [order - 1]
 };
 
-// Counts the n-grams of orders 1 … max_order into `counts`, whose old content goes.
+// Counts the n-grams of orders 1 … max_order into `counts`, replacing its content.
 void count_ngrams(NgramTable& table, const std::vector<uint32_t>& tokens, int max_order,
                   NgramCounts& counts);
 
-// For each order, how many n-grams of `hypothesis` the reference has too, each as often as it has
-// it.
+// For each order, the n-grams of `hypothesis` that match, clipped to their count in the reference.
 std::vector<int64_t> count_matches(const NgramTable& table, const NgramCounts& hypothesis,
                                    const NgramCounts& reference);
 
-// Words as the tokens of a table: the same word, the same number.
+// Numbers words: equal words have equal numbers.
 class WordNumbers {
  public:
   uint32_t operator()(std::string_view word);

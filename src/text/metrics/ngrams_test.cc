@@ -23,7 +23,7 @@ TEST(Ngrams, TheSameTokensHaveTheSameNumber) {
   EXPECT_EQ(table.extend(NgramTable::kEmpty, 9), 1);
 }
 
-TEST(Ngrams, CountsAsAMapWouldAlsoWhenTheTableGrows) {
+TEST(Ngrams, CountsEqualAMapWhenTheTableGrows) {
   std::vector<uint32_t> tokens;
   for (uint32_t i = 0; i < 5000; ++i) tokens.push_back(i * i % 97);
   std::map<std::vector<uint32_t>, int> expected;

@@ -23,7 +23,7 @@ References as_references(const std::vector<std::vector<std::string>>& files) {
   for (size_t f = 0; f < files.size(); ++f) {
     if (files[f].size() != references.size()) {
       throw Error(ErrorCode::invalid_argument,
-                  "references: expected files of the same number of lines, found " +
+                  "references: files must have the same number of lines, got " +
                       std::to_string(references.size()) + " in the first and " +
                       std::to_string(files[f].size()) + " in number " + std::to_string(f + 1));
     }

@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(References, FilesSideBySide) {
+TEST(References, CombinesFiles) {
   EXPECT_THAT(as_references({{"a", "b"}, {"c", ""}}),
               ElementsAre(ElementsAre("a", "c"), ElementsAre("b", "")));
   EXPECT_THAT(without_empty(as_references({{"a", "b"}, {"c", ""}})),
@@ -18,7 +18,7 @@ TEST(References, FilesSideBySide) {
   EXPECT_THROW(as_references({{"a", "b"}, {"c"}}), Error);
 }
 
-TEST(References, TsvHasAsManyAsItHas) {
+TEST(References, TsvMayHaveAnyNumberOfColumns) {
   EXPECT_THAT(
       references_from_tsv({"src\tone", "src\tone\ttwo ", "src\t\ttwo", "src"}),
       ElementsAre(ElementsAre("one"), ElementsAre("one", "two"), ElementsAre("two"), IsEmpty()));

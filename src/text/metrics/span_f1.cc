@@ -1,5 +1,5 @@
 // Spans by the rules of conlleval (Tjong Kim Sang, CoNLL-2000): a span begins and ends where the
-// prefix or the type says so, whether or not the scheme was kept to.
+// prefix or the type changes, also for tags that violate the scheme.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -15,7 +15,7 @@ namespace heed {
 namespace {
 
 struct Tag {
-  char prefix = 'O';  // B I E S O, or another that means nothing special
+  char prefix = 'O';  // B I E S O; others have no special meaning
   std::string_view type{};
 };
 
@@ -58,7 +58,7 @@ std::vector<Span> find_spans(const std::vector<std::string>& tags) {
   bool open = false;
   size_t begin = 0;
   for (size_t i = 0; i <= tags.size(); ++i) {
-    const Tag tag = i < tags.size() ? parse_tag(tags[i]) : Tag();  // a sentence ends outside
+    const Tag tag = i < tags.size() ? parse_tag(tags[i]) : Tag();  // O after the last word
     if (open && ends_between(before, tag)) {
       spans.emplace_back(begin, i, before.type);
       open = false;
@@ -75,16 +75,16 @@ std::vector<Span> find_spans(const std::vector<std::string>& tags) {
 void check_sentences(const TagSentences& gold, const TagSentences& predicted) {
   if (gold.size() != predicted.size()) {
     throw Error(ErrorCode::invalid_argument,
-                "spans: expected as many predicted sentences as gold ones, found " +
+                "spans: must have as many predicted sentences as gold ones, got " +
                     std::to_string(predicted.size()) + " and " + std::to_string(gold.size()));
   }
   for (size_t i = 0; i < gold.size(); ++i) {
     if (gold[i].size() == predicted[i].size()) continue;
     throw Error(ErrorCode::invalid_argument,
-                "spans: sentence " + std::to_string(i + 1) + " has " +
-                    std::to_string(gold[i].size()) + " gold tags and " +
-                    std::to_string(predicted[i].size()) + " predicted ones",
-                "both sides need one tag a word");
+                "spans: must have a predicted tag for each gold tag, sentence " +
+                    std::to_string(i + 1) + " has " + std::to_string(gold[i].size()) +
+                    " gold tags and " + std::to_string(predicted[i].size()) + " predicted ones",
+                "both sides must have one tag per word");
   }
 }
 
@@ -108,7 +108,8 @@ SpanScore span_f1(const TagSentences& gold, const TagSentences& predicted) {
       if (std::binary_search(wanted.begin(), wanted.end(), span)) ++of_type(span).correct;
     }
   }
-  if (result.tokens == 0) throw Error(ErrorCode::invalid_argument, "spans: no tags to compare");
+  if (result.tokens == 0)
+    throw Error(ErrorCode::invalid_argument, "spans: must have tags to compare, got none");
 
   LabelScore all;
   for (auto& [name, type] : types) {

@@ -22,7 +22,7 @@ TEST(SpanF1, CountsWholeSpansWithTheirTypes) {
   EXPECT_EQ(score.types[2].f1, 100);
 }
 
-TEST(SpanF1, PrintsConllevalsLines) {
+TEST(SpanF1, PrintsTheLinesOfConlleval) {
   EXPECT_EQ(span_f1({{"B-PER", "O", "B-LOC"}}, {{"B-PER", "O", "O"}}).text(),
             "processed 3 tokens with 2 phrases; found: 1 phrases; correct: 1.\n"
             "accuracy:  66.67%; precision: 100.00%; recall:  50.00%; FB1:  66.67\n"
@@ -40,7 +40,7 @@ TEST(SpanF1, ReadsEveryScheme) {
   EXPECT_EQ(spans({"O", "O"}), 0);
 }
 
-TEST(SpanF1, SchemesCompareWithOneAnother) {
+TEST(SpanF1, ComparesDifferentSchemes) {
   const SpanScore score = span_f1({{"I-X", "I-X", "O"}}, {{"B-X", "E-X", "O"}});
   EXPECT_EQ(score.correct, 1);
   EXPECT_NEAR(score.accuracy, 100.0 / 3, 1e-9);
@@ -56,7 +56,7 @@ TEST(SpanF1, TypesMayHaveDashes) {
   EXPECT_EQ(span_f1({{"B-A-B"}}, {{"B-A-B"}}).types.front().label, "A-B");
 }
 
-TEST(SpanF1, RefusesWhatDoesNotFit) {
+TEST(SpanF1, RejectsInvalidInput) {
   EXPECT_THROW(span_f1({{"O"}}, {{"O", "O"}}), Error);
   EXPECT_THROW(span_f1({{"O"}}, {}), Error);
   EXPECT_THROW(span_f1({}, {}), Error);

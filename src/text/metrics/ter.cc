@@ -1,7 +1,7 @@
-// Translation edit rate (Snover et al., 2006): the fewest edits that make a hypothesis a reference,
-// where moving a run of words is one edit. The best set of moves is too costly to find, so a score
-// is only comparable when the search is the same: this one is Tercom's as sacreBLEU has it, with
-// its limits and its order of preference.
+// Translation edit rate (Snover et al., 2006): the minimum number of edits from hypothesis to
+// reference, where shifting a run of words is one edit. The optimal shifts are too costly to find, so
+// scores are comparable only with the same greedy search: this one is sacreBLEU's version of Tercom,
+// with its limits and its order of preference.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -28,12 +28,12 @@ constexpr int kMaxShiftCandidates = 1000;
 
 using Words = std::vector<uint32_t>;
 
-// From the reference's side: `remove` drops a word of the hypothesis, `insert` adds one.
+// From hypothesis to reference: `remove` drops a word of the hypothesis, `insert` adds one.
 enum class Edit : uint8_t { keep, substitute, insert, remove, undefined };
 
-// The edit distance to one reference, near the diagonal only. Hypotheses that are asked for one
-// after the other are mostly rearrangements of a first one, whose rows are kept: rows depend only
-// on the words before them, so a shared beginning need not be computed again.
+// The edit distance to one reference within a beam around the diagonal. Successive hypotheses are
+// mostly shifted versions of the first, whose rows are cached: a row depends only on the words before
+// it, so the rows of a common prefix are reused.
 class BeamEditDistance {
  public:
   explicit BeamEditDistance(const Words& reference) : reference_(reference) {}
@@ -47,7 +47,7 @@ class BeamEditDistance {
     return rows_.back().cost;
   }
 
-  // The same for a rearrangement of the last hypothesis given to distance(), leaving its rows.
+  // The same for a shifted version of distance()'s last hypothesis, whose rows are kept.
   int distance_of_shifted(const Words& shifted) {
     const auto [a, b] = std::mismatch(base_.begin(), base_.end(), shifted.begin());
     const auto same = static_cast<size_t>(a - base_.begin());
@@ -59,7 +59,7 @@ class BeamEditDistance {
     return scratch_.back().cost;
   }
 
-  // The edits that distance() counted, first word first.
+  // The edits of distance(), first word first.
   std::vector<Edit> trace() const;
 
  private:
@@ -77,14 +77,14 @@ class BeamEditDistance {
   std::vector<Cell> rows_, scratch_;  // [words of the hypothesis + 1, width()]
 };
 
-// Fills the rows after number `done`.
+// Computes the rows after row `done`.
 void BeamEditDistance::compute(const Words& hypothesis, size_t done,
                                std::vector<Cell>& rows) const {
   const auto columns = static_cast<int64_t>(width());
   const auto words = static_cast<int64_t>(hypothesis.size());
   const double ratio =
       words == 0 ? 1 : static_cast<double>(reference_.size()) / static_cast<double>(words);
-  // With very different lengths, neighbouring rows' beams would not overlap.
+  // With very different lengths, the beams of adjacent rows would not overlap.
   const int64_t beam =
       kBeamWidth < ratio / 2 ? static_cast<int64_t>(std::ceil(ratio / 2 + kBeamWidth)) : kBeamWidth;
   for (auto i = static_cast<int64_t>(done) + 1; i <= words; ++i) {
@@ -118,7 +118,7 @@ std::vector<Edit> BeamEditDistance::trace() const {
   size_t i = base_.size(), j = reference_.size();
   while (i > 0 || j > 0) {
     const Edit edit = rows_[i * width() + j].edit;
-    HEED_CHECK(edit != Edit::undefined, "the edit distance's beam has a hole");
+    HEED_CHECK(edit != Edit::undefined, "every cell on the path must be inside the beam");
     edits.push_back(edit);
     if (edit != Edit::insert) --i;
     if (edit != Edit::remove) --j;
@@ -127,7 +127,7 @@ std::vector<Edit> BeamEditDistance::trace() const {
   return edits;
 }
 
-// Which word of the hypothesis stands at each of the reference's, and where either is wrong.
+// The hypothesis word aligned to each reference word, and the errors on either side.
 struct Alignment {
   std::vector<int> position;  // by reference word; -1: before the hypothesis begins
   std::vector<uint8_t> reference_wrong, hypothesis_wrong;
@@ -173,7 +173,7 @@ Words shift(const Words& words, int start, int length, int target) {
     append(start + length, target);
     append(start, start + length);
     append(target, size);
-  } else {  // within itself: past as many words as lie between
+  } else {  // within itself
     append(0, start);
     append(start + length, length + target);
     append(start, start + length);
@@ -195,8 +195,8 @@ class Ter {
   }
 
  private:
-  // Makes the shift that lowers the edit distance most; false when there is none, or when too many
-  // have been tried.
+  // Applies the shift that reduces the edit distance most; false when there is none, or after too many
+  // candidates.
   bool shift_best();
   void try_run(const Run& run, const Alignment& alignment, int distance);
 
@@ -237,7 +237,7 @@ bool Ter::shift_best() {
   return true;
 }
 
-// Tries each place for a run that is wrong on both sides.
+// Tries each target for a run with errors on both sides.
 void Ter::try_run(const Run& run, const Alignment& alignment, int distance) {
   const auto any_wrong = [&run](const std::vector<uint8_t>& wrong, int start) {
     return std::any_of(wrong.begin() + start, wrong.begin() + start + run.length,
@@ -255,7 +255,7 @@ void Ter::try_run(const Run& run, const Alignment& alignment, int distance) {
     if (target == previous) continue;
     previous = target;
     Words shifted = shift(hypothesis_, run.start, run.length, target);
-    HEED_CHECK(shifted.size() == hypothesis_.size(), "a shift lost a word");
+    HEED_CHECK(shifted.size() == hypothesis_.size(), "a shift must keep all words");
     const std::tuple rank(distance - distance_.distance_of_shifted(shifted), run.length, -run.start,
                           -target);
     ++candidates_;

@@ -3,7 +3,7 @@
 #include "heed/error.h"
 #include "heed/metrics.h"
 
-// The golden lines for TER are in bleu_test.cc, with those of the other two.
+// The golden lines for TER are in bleu_test.cc.
 namespace heed {
 namespace {
 
@@ -66,7 +66,7 @@ TEST(Ter, BestReferenceAgainstTheMeanLength) {
   EXPECT_EQ(result.ref_len, 3);
 }
 
-TEST(Ter, LooksNearTheDiagonalOnlyAsSacrebleu) {
+TEST(Ter, SearchesNearTheDiagonalAsSacrebleu) {
   std::string many = "w0";
   for (int i = 1; i < 300; ++i) many += " w" + std::to_string(i);
   EXPECT_DOUBLE_EQ(score("a", many + " a"), 100.0 * 300 / 301);
@@ -74,7 +74,7 @@ TEST(Ter, LooksNearTheDiagonalOnlyAsSacrebleu) {
   EXPECT_DOUBLE_EQ(score(many + " a", "a"), 30000);
 }
 
-TEST(Ter, SaysItsOptions) {
+TEST(Ter, SignatureHasTheOptions) {
   EXPECT_EQ(
       ter({"a"}, {{"A"}},
           {.normalized = true, .no_punct = true, .asian_support = true, .case_sensitive = true})
@@ -82,7 +82,7 @@ TEST(Ter, SaysItsOptions) {
       "TER|nrefs:1|case:mixed|tok:tercom|norm:yes|punct:no|asian:yes|version:2.6.0 = 100.00");
 }
 
-TEST(Ter, RefusesDifferentCounts) { EXPECT_THROW(ter({"a", "b"}, {{"a"}}), Error); }
+TEST(Ter, RejectsDifferentCounts) { EXPECT_THROW(ter({"a", "b"}, {{"a"}}), Error); }
 
 }  // namespace
 }  // namespace heed

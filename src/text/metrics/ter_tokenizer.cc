@@ -19,14 +19,14 @@ bool is_asian_punctuation(char32_t c) {
          c == 0xff02 || c == 0xff08 || c == 0xff09;
 }
 
-// Characters that are words of their own. Hiragana and Katakana are not among them: Tercom splits
-// runs of them only where a text begins with one, and by then ours begin with a space.
+// Characters that are separate words. Hiragana and Katakana are not: Tercom splits runs of them only
+// at the start of a text, which begins with a space here.
 bool is_asian_word(char32_t c) {
   return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||  // ideographs
          (c >= 0x31c0 && c <= 0x31ef) || (c >= 0x2e80 && c <= 0x2eff) ||  // strokes, radicals
          (c >= 0x3300 && c <= 0x33ff) || (c >= 0xf900 && c <= 0xfaff) ||  // compatibility
          (c >= 0xfe30 && c <= 0xfe4f) ||
-         // Enclosed letters end at U+32FF; sacreBLEU writes 3f22, and its scores are the measure.
+         // Enclosed letters end at U+32FF; sacreBLEU has 3f22, and scores must equal its scores.
          (c >= 0x3200 && c <= 0x3f22) || is_asian_punctuation(c);
 }
 

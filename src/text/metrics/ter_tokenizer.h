@@ -1,4 +1,4 @@
-// What TER counts as a word: Tercom's normalisation, as sacreBLEU has it.
+// The words that TER compares: Tercom's normalization, as in sacreBLEU.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-// Words with white space between them.
+// Words separated by white space.
 std::string tokenize_for_ter(std::string_view text, const TerOptions& options);
 
 }  // namespace heed

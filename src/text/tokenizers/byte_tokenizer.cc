@@ -111,7 +111,7 @@ class ByteTokenizer : public Tokenizer {
                                      {"eos_token", "</s>"},
                                      {"unk_token", "<unk>"},
                                      {"model_max_length", kNoMaxLength}};
-    // transformers wants the sentinels in this list once it is there.
+    // If this list exists, transformers expects the sentinels in it.
     if (!options_.special_tokens.empty()) {
       config["additional_special_tokens"] =
           std::vector<std::string>(names_.begin() + kFirstExtra, names_.end());
@@ -156,9 +156,9 @@ TokenizerPtr load_byte_tokenizer(const TokenizerFolder& folder) {
   ByteTokenizerOptions options;
   const int64_t extra_ids = folder.number("extra_ids").value_or(options.extra_ids);
   if (extra_ids < 0 || extra_ids > kMaxExtraIds) {
-    throw Error(ErrorCode::corrupt_file, folder.path("tokenizer_config.json") +
-                                             ": \"extra_ids\" is " + std::to_string(extra_ids) +
-                                             ", expected 0 … " + std::to_string(kMaxExtraIds));
+    throw Error(ErrorCode::corrupt_file,
+                folder.path("tokenizer_config.json") + ": \"extra_ids\" must be from 0 to " +
+                    std::to_string(kMaxExtraIds) + ", got " + std::to_string(extra_ids));
   }
   options.extra_ids = static_cast<int>(extra_ids);
   for (const auto& token : folder.added_tokens()) {

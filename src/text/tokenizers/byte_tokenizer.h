@@ -1,8 +1,8 @@
-// Bytes as tokens, as ByT5 has them: pad 0, </s> 1, <unk> 2, byte b is b + 3, and then the
-// sentinels <extra_id_0> … in rising order.
+// ByT5's byte tokenizer: pad 0, </s> 1, <unk> 2, byte b is b + 3, then the sentinels <extra_id_0> …
+// in ascending order.
 //
-// Those names are recognised in a text; pad, </s> and <unk> take the white space beside them along.
-// </s> is appended unless the text already ends in it. Any bytes survive encode and decode.
+// Special tokens are recognized in a text; pad, </s> and <unk> strip the white space beside them.
+// </s> is appended unless the text already ends in it. Any bytes round-trip.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-TEST(ByteTokenizer, CountsFromThree) {
+TEST(ByteTokenizer, ByteIdsStartAtThree) {
   const TokenizerPtr bytes = make_tokenizer("byte");
   EXPECT_EQ(bytes->vocabulary_size(), 384);
   EXPECT_EQ(bytes->encode_ids("Hé"), (Ids{75, 0xc3 + 3, 0xa9 + 3, 1}));
@@ -29,7 +29,7 @@ TEST(ByteTokenizer, FindsSpecialTokensInText) {
   EXPECT_EQ(bytes->decode(Ids{100, 260, 1}, {.skip_special_tokens = false}), "a<extra_id_1></s>");
 }
 
-TEST(ByteTokenizer, TellsWhereTokensAre) {
+TEST(ByteTokenizer, ReturnsOffsets) {
   const Encoding e = make_tokenizer("byte")->encode("é<pad>x");
   EXPECT_EQ(e.ids, (Ids{0xc3 + 3, 0xa9 + 3, 0, 'x' + 3, 1}));
   EXPECT_EQ(e.offsets, (std::vector<TextSpan>{{0, 1}, {1, 2}, {2, 7}, {7, 8}, {8, 8}}));
@@ -39,7 +39,7 @@ TEST(ByteTokenizer, TellsWhereTokensAre) {
   EXPECT_EQ(pair.types, (Ids{0, 0, 0, 0}));
 }
 
-TEST(ByteTokenizer, KeepsAnyBytes) {
+TEST(ByteTokenizer, RoundTripsAnyBytes) {
   const TokenizerPtr bytes = make_tokenizer("byte");
   for (int first = 0; first < 256; ++first) {
     for (int second = 0; second < 256; ++second) {
@@ -49,27 +49,27 @@ TEST(ByteTokenizer, KeepsAnyBytes) {
   }
 }
 
-TEST(ByteTokenizer, RefusesIdsBeyondTheVocabulary) {
+TEST(ByteTokenizer, RejectsIdsBeyondTheVocabulary) {
   for (const int32_t id : {-1, 384}) {
     expect_error(ErrorCode::invalid_argument, "id " + std::to_string(id),
                  [&] { make_tokenizer("byte")->decode(Ids{id}); });
   }
 }
 
-TEST(ByteTokenizer, GivesWhatByT5Gives) {
+TEST(ByteTokenizer, EqualsByT5) {
   expect_golden(*make_tokenizer("byte"), golden_tokenizer("byt5"));
 }
 
 class ByteTokenizerFolder : public FolderTest {};
 
-TEST_F(ByteTokenizerFolder, ComesBackAsSaved) {
+TEST_F(ByteTokenizerFolder, RoundTripsThroughAFolder) {
   make_byte_tokenizer({.extra_ids = 2, .special_tokens = {"<de>", "<fr>"}})->save(path("out"));
   const TokenizerPtr loaded = load_tokenizer(path("out"));
   EXPECT_EQ(loaded->vocabulary_size(), 263);
   EXPECT_EQ(loaded->encode_ids("<extra_id_1><fr>"), (Ids{260, 262, 1}));
 }
 
-TEST_F(ByteTokenizerFolder, NeedsOnlyItsName) {
+TEST_F(ByteTokenizerFolder, LoadsFromTheClassNameAlone) {
   write("config.json", R"({"model_type": "t5", "tokenizer_class": "ByT5Tokenizer"})");
   EXPECT_EQ(load_tokenizer(folder_)->vocabulary_size(), 384);
   write("tokenizer_config.json", R"({"extra_ids": -1})");

@@ -35,8 +35,9 @@ class CharTokenizer : public Tokenizer {
     }
     for (size_t id = 0; id < pieces_.size(); ++id) {
       if (!by_piece_.emplace(pieces_[id], static_cast<int32_t>(id)).second) {
-        throw Error(ErrorCode::invalid_argument, "the token " + pieces_[id] + " is there twice",
-                    "<pad>, </s> and <unk> need not be named");
+        throw Error(ErrorCode::invalid_argument,
+                    "special tokens must be unique, got " + pieces_[id] + " twice",
+                    "<pad>, </s> and <unk> are added automatically");
       }
     }
     ids_.pad = kPad;
@@ -191,7 +192,7 @@ class CharTokenizer : public Tokenizer {
 };
 
 [[noreturn]] void throw_corrupt(const std::string& path, const std::string& what) {
-  throw Error(ErrorCode::corrupt_file, path + ": not a char tokenizer's: " + what);
+  throw Error(ErrorCode::corrupt_file, path + ": not a char tokenizer: " + what);
 }
 
 }  // namespace
@@ -217,9 +218,9 @@ TokenizerPtr load_char_tokenizer(const TokenizerFolder& folder) {
     const nlohmann::json& vocabulary = json.at("model").at("vocab");
     std::vector<std::string> pieces(vocabulary.size());
     for (const auto& [piece, id] : vocabulary.items()) {
-      if (!id.is_number_unsigned()) throw_corrupt(path, "a token's id is not a number");
+      if (!id.is_number_unsigned()) throw_corrupt(path, "a token's id must be a number");
       std::string& slot = pieces.at(id.get<size_t>());
-      if (piece.empty() || !slot.empty()) throw_corrupt(path, "two tokens have one id");
+      if (piece.empty() || !slot.empty()) throw_corrupt(path, "ids must be unique");
       slot = piece;
     }
     CharTokenizerOptions options;
@@ -227,7 +228,7 @@ TokenizerPtr load_char_tokenizer(const TokenizerFolder& folder) {
     const size_t specials = json.at("added_tokens").size();
     if (pieces.size() < specials || specials < kFirstFree || pieces[kPad] != "<pad>" ||
         pieces[kEnd] != "</s>" || pieces[kUnknown] != "<unk>") {
-      throw_corrupt(path, "expected <pad>, </s> and <unk> first");
+      throw_corrupt(path, "<pad>, </s> and <unk> must be first");
     }
     for (size_t id = kFirstFree; id < pieces.size(); ++id) {
       if (id < specials) {
@@ -235,12 +236,12 @@ TokenizerPtr load_char_tokenizer(const TokenizerFolder& folder) {
         continue;
       }
       const CodePoint c = decode_utf8(pieces[id], 0);
-      if (c.bytes != pieces[id].size()) throw_corrupt(path, "a token is not one character");
+      if (c.bytes != pieces[id].size()) throw_corrupt(path, "a token must be one character");
       options.characters.push_back(c.value);
     }
     return make_char_tokenizer(options);
   } catch (const nlohmann::json::exception&) {
-    throw_corrupt(path, "a field is missing or of the wrong type");
+    throw_corrupt(path, "a field is missing or has the wrong type");
   } catch (const std::out_of_range&) {
     throw_corrupt(path, "an id is out of range");
   }

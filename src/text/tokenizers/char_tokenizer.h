@@ -1,9 +1,9 @@
-// Characters (Unicode's code points) as tokens: <pad> 0, </s> 1, <unk> 2, further special tokens,
-// then the characters of a vocabulary.
+// Character (code point) tokenizer: <pad> 0, </s> 1, <unk> 2, further special tokens, then the
+// characters of the vocabulary.
 //
-// Special tokens are recognised in a text, and </s> is appended, as bytes and our own SentencePiece
-// models have it. Saved as a tokenizer.json (WordLevel over single characters) that Hugging Face's
-// tools read; tokenizer_config.json says that it is ours, so that load_tokenizer() comes back here.
+// Special tokens are recognized in a text, and </s> is appended, as by the byte tokenizer and Heed's
+// SentencePiece models. Saved as a tokenizer.json (WordLevel over single characters) that Hugging
+// Face's tools read; tokenizer_config.json marks it for load_tokenizer().
 #pragma once
 
 #include <string>
@@ -22,10 +22,10 @@ struct CharTokenizerOptions {
 };
 
 TokenizerPtr make_char_tokenizer(const CharTokenizerOptions& options);
-// The characters of no text in particular: tab, newline and ASCII's visible ones.
+// Tab, newline and printable ASCII.
 std::vector<char32_t> ascii_characters();
 
-// Whether the folder's tokenizer.json is one that a char tokenizer has saved.
+// Whether the folder's tokenizer.json was saved by a char tokenizer.
 bool is_char_tokenizer(const TokenizerFolder& folder);
 TokenizerPtr load_char_tokenizer(const TokenizerFolder& folder);
 

@@ -8,7 +8,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-TEST(CharTokenizer, GivesOneIdACharacter) {
+TEST(CharTokenizer, EncodesOneIdPerCharacter) {
   const TokenizerPtr chars = make_char_tokenizer({.characters = {U'a', U'é', U'\n', U'😀'}});
   EXPECT_EQ(chars->vocabulary_size(), 7);
   EXPECT_EQ(chars->encode_ids("éa\n😀b"), (Ids{4, 3, 5, 6, 2, 1}));
@@ -22,7 +22,7 @@ TEST(CharTokenizer, GivesOneIdACharacter) {
   EXPECT_FALSE(chars->begins_word(3));
 }
 
-TEST(CharTokenizer, ReadsStrayBytesAsUnknown) {
+TEST(CharTokenizer, EncodesInvalidBytesAsUnknown) {
   const TokenizerPtr chars = make_char_tokenizer({.characters = {U'a'}});
   const Encoding e = chars->encode(
       "a\xe2\x82"
@@ -31,13 +31,13 @@ TEST(CharTokenizer, ReadsStrayBytesAsUnknown) {
   EXPECT_EQ(e.offsets, (std::vector<TextSpan>{{0, 1}, {1, 3}, {3, 4}, {4, 5}, {5, 9}}));
 }
 
-TEST(CharTokenizer, LowersCapitals) {
+TEST(CharTokenizer, LowercasesText) {
   const TokenizerPtr chars =
       make_char_tokenizer({.characters = {U'a', U'ä', U'i', U'\u0307'}, .lowercase = true});
   EXPECT_EQ(chars->encode_ids("AÄİ", {.special_tokens = false}), (Ids{3, 4, 5, 6}));
 }
 
-TEST(CharTokenizer, KnowsAsciiWithoutAFile) {
+TEST(CharTokenizer, EncodesAsciiWithoutAFile) {
   const TokenizerPtr chars = make_tokenizer("char");
   EXPECT_EQ(chars->vocabulary_size(), 100);
   const std::string text = "All 95: ~ and\ttab\n";
@@ -45,14 +45,14 @@ TEST(CharTokenizer, KnowsAsciiWithoutAFile) {
   expect_good_offsets(*chars, "naïve \xff <unk> 😀");
 }
 
-TEST(CharTokenizer, RefusesATokenTwice) {
-  expect_error(ErrorCode::invalid_argument, "</s> is there twice",
+TEST(CharTokenizer, RejectsDuplicateTokens) {
+  expect_error(ErrorCode::invalid_argument, "got </s> twice",
                [] { make_char_tokenizer({.characters = {}, .special_tokens = {"</s>"}}); });
 }
 
 class CharTokenizerFolder : public FolderTest {};
 
-TEST_F(CharTokenizerFolder, ComesBackAsSaved) {
+TEST_F(CharTokenizerFolder, RoundTripsThroughAFolder) {
   make_char_tokenizer(
       {.characters = {U'"', U'\\', U'ß', U'\n'}, .special_tokens = {"<de>"}, .lowercase = true})
       ->save(path("out"));
@@ -63,21 +63,21 @@ TEST_F(CharTokenizerFolder, ComesBackAsSaved) {
   }
 }
 
-TEST_F(CharTokenizerFolder, RefusesDamage) {
+TEST_F(CharTokenizerFolder, RejectsDamagedFiles) {
   make_char_tokenizer({.characters = {U'a'}})->save(folder_);
   const std::string good = read_text(path("tokenizer.json"));
-  const auto refuse = [&](const std::string& from, const std::string& to) {
+  const auto expect_rejected = [&](const std::string& from, const std::string& to) {
     std::string bad = good;
     bad.replace(bad.find(from), from.size(), to);
     write("tokenizer.json", bad);
     expect_error(ErrorCode::corrupt_file, "tokenizer.json", [&] { load_tokenizer(folder_); });
   };
-  refuse("\"a\": 3", "\"a\": 2");
-  refuse("\"a\": 3", "\"a\": 4");
-  refuse("\"a\": 3", "\"ab\": 3");
-  refuse("\"a\": 3", "\"a\": \"3\"");
-  refuse("\"vocab\"", "\"vocabulary\"");
-  refuse("\"model\"", "{");
+  expect_rejected("\"a\": 3", "\"a\": 2");
+  expect_rejected("\"a\": 3", "\"a\": 4");
+  expect_rejected("\"a\": 3", "\"ab\": 3");
+  expect_rejected("\"a\": 3", "\"a\": \"3\"");
+  expect_rejected("\"vocab\"", "\"vocabulary\"");
+  expect_rejected("\"model\"", "{");
 }
 
 }  // namespace

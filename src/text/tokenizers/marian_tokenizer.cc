@@ -37,23 +37,24 @@ Vocabulary read_vocabulary(const std::string& path) {
   const auto fail = [&path](const std::string& what) {
     throw Error(ErrorCode::corrupt_file, path + ": " + what);
   };
-  if (!json.is_object() || json.empty()) fail("expected an object of pieces and their ids");
+  if (!json.is_object() || json.empty()) fail("must be an object of tokens and their ids");
   Vocabulary vocabulary;
   for (const auto& [piece, id] : json.items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > kMaxId || piece.empty()) {
-      fail("expected pieces with whole numbers from 0 to " + std::to_string(kMaxId) + " as ids");
+      fail("ids must be whole numbers from 0 to " + std::to_string(kMaxId));
     }
     const auto at = id.get<size_t>();
     if (at >= vocabulary.pieces.size()) vocabulary.pieces.resize(at + 1);
-    if (!vocabulary.pieces[at].empty()) fail("two pieces have the id " + std::to_string(at));
+    if (!vocabulary.pieces[at].empty())
+      fail("ids must be unique, two tokens have the id " + std::to_string(at));
     vocabulary.pieces[at] = piece;
     vocabulary.ids.emplace(piece, static_cast<int32_t>(at));
   }
   return vocabulary;
 }
 
-// ">>fra<<" wherever it stands, as the pattern ">>.+<<" finds it: from the first >> of a line to
-// its last <<.
+// ">>fra<<" anywhere in the text, matched by the pattern ">>.+<<": from the first >> of a line to its
+// last <<.
 struct LanguageCode {
   size_t begin = std::string_view::npos, end = 0;
 };
@@ -118,7 +119,7 @@ class MarianTokenizer : public Tokenizer {
       }
     }
     text.text += one.model.decode(run);
-    // Pieces of the other language that this model does not know come through as they are.
+    // Tokens of the other language that this model lacks are decoded unchanged.
     std::string plain = map_replaced(std::move(text), kSpaceMark, " ").text;
     size_t begin = 0;
     while (begin < plain.size() && is_space(decode_utf8(plain, begin).value)) {
@@ -180,9 +181,10 @@ class MarianTokenizer : public Tokenizer {
           result, side.vocabulary.find(piece).value_or(side.unknown),
           {mapped.source_position(part.begin + begin), mapped.source_position(part.begin + end)});
     };
-    // Language codes are taken out wherever they are; only one at the start becomes a token.
+    // Language codes are removed everywhere; only one at the start becomes a token.
     std::string plain;
-    std::vector<std::pair<size_t, size_t>> moved;  // from this byte of `plain` on, that far
+    std::vector<std::pair<size_t, size_t>>
+        moved;  // from this byte of `plain` on, the offset to the source
     size_t taken = 0;
     for (LanguageCode code = find_language_code(text, 0); code.begin != std::string_view::npos;
          code = find_language_code(text, code.end)) {
@@ -222,8 +224,9 @@ TokenizerPtr load_marian_tokenizer(const TokenizerFolder& folder) {
           ? folder.text("target_vocab_file").value_or("target_vocab.json")
           : "vocab.json";
   if (!is_plain_file_name(target_vocabulary)) {
-    throw Error(ErrorCode::corrupt_file, folder.path("tokenizer_config.json") +
-                                             ": \"target_vocab_file\" is no file of this folder");
+    throw Error(ErrorCode::corrupt_file,
+                folder.path("tokenizer_config.json") +
+                    ": \"target_vocab_file\" must be a file of this folder");
   }
   TokenizerFiles files;
   for (const std::string name : {"source.spm", "target.spm", "vocab.json", "target_vocab.json",
@@ -243,7 +246,7 @@ TokenizerPtr load_marian_tokenizer(const TokenizerFolder& folder) {
       const std::optional<int32_t> id = side.vocabulary.find(token);
       if (!id) {
         throw Error(ErrorCode::corrupt_file,
-                    folder.path(vocabulary_name) + " has no " + token + " (" + key + ")");
+                    folder.path(vocabulary_name) + " must have " + token + " (" + key + ")");
       }
       specials.push_back({token, *id});
       return *id;

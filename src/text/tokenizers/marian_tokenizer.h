@@ -1,8 +1,8 @@
-// Marian's tokenizers (OPUS-MT): a SentencePiece model for each language and one vocabulary, or one
-// for each, that gives the pieces their ids.
+// Marian's tokenizers (OPUS-MT): a SentencePiece model per language, and one shared vocabulary or two
+// that map pieces to ids.
 //
-// A text may start with the language to translate into, ">>fra<<". Files: source.spm, target.spm,
-// vocab.json; target_vocab.json too when tokenizer_config.json says "separate_vocabs".
+// A text may start with the target language, ">>fra<<". Files: source.spm, target.spm, vocab.json; and
+// target_vocab.json with "separate_vocabs" in tokenizer_config.json.
 #pragma once
 
 #include "heed/tokenizer.h"

@@ -8,9 +8,9 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-TEST(MarianTokenizer, GivesWhatOpusMtGives) { expect_golden(golden_tokenizer("marian-uk-en")); }
+TEST(MarianTokenizer, EqualsOpusMt) { expect_golden(golden_tokenizer("marian-uk-en")); }
 
-// Pieces of two small models of spm_train's (tests/golden/tokenizers/README.md).
+// Two small models of spm_train (tests/golden/tokenizers/README.md).
 class SmallMarian : public FolderTest {
  protected:
   void SetUp() override {
@@ -23,7 +23,7 @@ class SmallMarian : public FolderTest {
   }
 };
 
-TEST_F(SmallMarian, TakesTheLanguageFromTheStart) {
+TEST_F(SmallMarian, EncodesTheTargetLanguageAtTheStart) {
   const TokenizerPtr marian = load_tokenizer(folder_);
   EXPECT_EQ(marian->special_ids().pad, 6);
   EXPECT_EQ(marian->encode_ids(">>fra<< the"), (Ids{5, 3, 0}));
@@ -35,7 +35,7 @@ TEST_F(SmallMarian, TakesTheLanguageFromTheStart) {
   EXPECT_EQ(e.offsets, (std::vector<TextSpan>{{0, 7}, {8, 11}, {12, 16}, {16, 16}}));
 }
 
-TEST_F(SmallMarian, MayHaveTwoVocabularies) {
+TEST_F(SmallMarian, SupportsSeparateVocabularies) {
   write("tokenizer_config.json", R"({"separate_vocabs": true})");
   write("target_vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2, "▁the": 8})");
   const TokenizerPtr marian = load_tokenizer(folder_);
@@ -46,7 +46,7 @@ TEST_F(SmallMarian, MayHaveTwoVocabularies) {
   EXPECT_EQ(marian->decode(Ids{3, 0}, {.side = TextSide::source}), "the");
 }
 
-TEST_F(SmallMarian, ReadsNothingOutsideOfItsFolder) {
+TEST_F(SmallMarian, ReadsNoFileOutsideItsFolder) {
   for (const char* file : {"/dev/zero", "../vocab.json", ".."}) {
     write("tokenizer_config.json",
           std::string(R"({"separate_vocabs": true, "target_vocab_file": ")") + file + "\"}");
@@ -55,22 +55,22 @@ TEST_F(SmallMarian, ReadsNothingOutsideOfItsFolder) {
   }
 }
 
-TEST_F(SmallMarian, ComesBackAsSaved) {
+TEST_F(SmallMarian, RoundTripsThroughAFolder) {
   load_tokenizer(folder_)->save(path("out"));
   EXPECT_EQ(load_tokenizer(path("out"))->encode_ids(">>fra<< the"), (Ids{5, 3, 0}));
 }
 
-TEST_F(SmallMarian, RefusesABadVocabulary) {
-  const auto refuse = [this](const std::string& vocabulary, const std::string& message) {
+TEST_F(SmallMarian, RejectsABadVocabulary) {
+  const auto expect_rejected = [this](const std::string& vocabulary, const std::string& message) {
     write("vocab.json", vocabulary);
     expect_error(ErrorCode::corrupt_file, message, [this] { load_tokenizer(folder_); });
   };
-  refuse("{", "vocab.json is not JSON");
-  refuse("[]", "expected an object");
-  refuse(R"({"</s>": 0, "<unk>": 0})", "two pieces have the id 0");
-  refuse(R"({"</s>": -1})", "whole numbers");
-  refuse(R"({"</s>": 4000000000})", "whole numbers");
-  refuse(R"({"</s>": 0, "<unk>": 1})", "has no <pad>");
+  expect_rejected("{", "vocab.json is not JSON");
+  expect_rejected("[]", "must be an object");
+  expect_rejected(R"({"</s>": 0, "<unk>": 0})", "two tokens have the id 0");
+  expect_rejected(R"({"</s>": -1})", "whole numbers");
+  expect_rejected(R"({"</s>": 4000000000})", "whole numbers");
+  expect_rejected(R"({"</s>": 0, "<unk>": 1})", "must have <pad>");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-// What Python's str.strip() takes away: white space, and the separators U+001C … U+001F.
+// What Python's str.strip() removes: white space, and the separators U+001C … U+001F.
 bool is_stripped(char32_t c) { return is_space(c) || (c >= 0x1c && c <= 0x1f); }
 
 size_t skip_space(std::string_view text, size_t begin) {
@@ -56,7 +56,7 @@ const SpecialToken* SpecialTokens::longest_at(std::string_view text, size_t posi
 
 std::vector<SpecialTokens::Part> SpecialTokens::split(std::string_view text) const {
   std::vector<Part> parts;
-  size_t begin = 0;  // of the ordinary text that is going on
+  size_t begin = 0;  // of the current run of ordinary text
   const auto add_text = [&](size_t end) {
     if (end > begin) parts.push_back({begin, end, -1});
   };

@@ -1,7 +1,7 @@
-// Special tokens inside a text: "Fill <extra_id_0> in" is text, one id, text.
+// Splits a text at special tokens: "Fill <extra_id_0> in" is text, one id, text.
 //
-// As Hugging Face's Python tokenizers find them: the leftmost, and of those the longest, before the
-// text is seen by anything else. A token may take the white space beside it away with it.
+// Leftmost, longest match before normalization, as in Hugging Face's Python tokenizers. A token may
+// strip the white space beside it.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class SpecialTokens {
   SpecialTokens() = default;
   explicit SpecialTokens(std::vector<SpecialToken> tokens);
 
-  // The parts in order; what was stripped belongs to none.
+  // The parts in order; stripped white space is in none.
   std::vector<Part> split(std::string_view text) const;
 
   const std::vector<SpecialToken>& tokens() const { return tokens_; }

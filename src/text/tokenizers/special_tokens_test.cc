@@ -16,7 +16,7 @@ std::string shown(const SpecialTokens& tokens, std::string_view text) {
   return result;
 }
 
-TEST(SpecialTokens, AreCutOutOfTheText) {
+TEST(SpecialTokens, SplitTheText) {
   const SpecialTokens tokens({{"<a>", 1}, {"<b>", 2}});
   EXPECT_EQ(shown(tokens, ""), "");
   EXPECT_EQ(shown(tokens, "plain < a>"), "[plain < a>]");
@@ -30,13 +30,13 @@ TEST(SpecialTokens, TheLongestWins) {
   EXPECT_EQ(shown(tokens, "<id_12><id_1><id_1"), "[12:<id_12>][11:<id_1>][1:<id_1]");
 }
 
-TEST(SpecialTokens, TakeWhiteSpaceAlongWhenAsked) {
+TEST(SpecialTokens, StripWhiteSpace) {
   const SpecialTokens tokens({{"<l>", 1, true, false}, {"<r>", 2, false, true}});
   EXPECT_EQ(shown(tokens, "a \t<l> b"), "[a][1:<l>][ b]");
   EXPECT_EQ(shown(tokens, "a <r>\u3000\n b"), "[a ][2:<r>][b]");
   EXPECT_EQ(shown(tokens, "é\u3000<l>"), "[é][1:<l>]");
   EXPECT_EQ(shown(tokens, "  <l>  <l>"), "[1:<l>][1:<l>]");
-  // Bytes that are no character are no white space either.
+  // Invalid bytes are not white space.
   EXPECT_EQ(shown(tokens, "\x80<l>"), "[\x80][1:<l>]");
 }
 

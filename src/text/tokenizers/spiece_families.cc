@@ -1,5 +1,5 @@
-// What each family of models makes of a SentencePiece vocabulary, as in the tokenizer classes of
-// Hugging Face's transformers.
+// The id layouts of SentencePiece vocabularies by model family, as in the tokenizer classes of Hugging
+// Face's transformers.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -12,9 +12,9 @@ namespace heed {
 namespace {
 
 constexpr int64_t kMaxAddedTokens = 1 << 20;
-constexpr int64_t kMaxSentinels = 1 << 16;  // each is looked for in every text
+constexpr int64_t kMaxSentinels = 1 << 16;  // each is searched for in every text
 
-// Builds a layout piece by piece; ids are given in the order of the calls.
+// Builds a layout piece by piece; ids follow the order of the calls.
 class Builder {
  public:
   Builder(const SpieceModel& model, const TokenizerFolder& folder)
@@ -24,7 +24,7 @@ class Builder {
 
   int32_t add(const std::string& piece) {
     const auto id = static_cast<int32_t>(layout_.pieces.size());
-    by_piece_.emplace(piece, id);  // the first of a name is the one that is found
+    by_piece_.emplace(piece, id);  // find() returns the first of equal pieces
     layout_.pieces.push_back(piece);
     layout_.special.push_back(false);
     layout_.added.push_back(false);
@@ -46,7 +46,7 @@ class Builder {
     return found == by_piece_.end() ? -1 : found->second;
   }
 
-  // A token that is recognised in a text, left out by decode, and has this id.
+  // Marks an id as a special token: recognized in a text, skipped by decode.
   void mark_special(int32_t id, bool strip_left = false, bool strip_right = false) {
     if (id < 0) return;
     const auto at = static_cast<size_t>(id);
@@ -55,8 +55,8 @@ class Builder {
     layout_.tokens.push_back({layout_.pieces[at], id, strip_left, strip_right});
   }
 
-  // The token that tokenizer_config.json gives for `key`, else `otherwise`; a new piece where the
-  // vocabulary has none of that name. An empty name is no token: -1.
+  // The token that tokenizer_config.json has for `key`, else `otherwise`; added if the vocabulary
+  // lacks it. -1 for an empty name.
   int32_t special(const std::string& key, const std::string& otherwise) {
     const std::string text = folder_.token(key).value_or(otherwise);
     if (text.empty()) return -1;
@@ -69,16 +69,17 @@ class Builder {
     return id;
   }
 
-  // What tokenizer_config.json adds beyond all that.
+  // Further added tokens of tokenizer_config.json.
   void add_tokens_of_folder() {
     for (const TokenizerFolder::AddedToken& token : folder_.added_tokens()) {
       if (token.text.empty()) continue;
       int32_t id = find(token.text);
       if (id < 0) {
         if (token.id && *token.id > static_cast<int64_t>(layout_.pieces.size()) + kMaxAddedTokens) {
-          throw Error(ErrorCode::corrupt_file, folder_.path("tokenizer_config.json") + ": the id " +
-                                                   std::to_string(*token.id) +
-                                                   " is far outside the vocabulary");
+          throw Error(ErrorCode::corrupt_file,
+                      folder_.path("tokenizer_config.json") +
+                          ": an added token's id must be near the vocabulary, got " +
+                          std::to_string(*token.id));
         }
         while (token.id && static_cast<int32_t>(layout_.pieces.size()) < *token.id) {
           add("<unused_id_" + std::to_string(layout_.pieces.size()) + ">");
@@ -112,7 +113,7 @@ class Builder {
 
 std::vector<int32_t> list(int32_t id) { return id < 0 ? std::vector<int32_t>{} : std::vector{id}; }
 
-// The model as it is: no special tokens in a text, none around it.
+// The plain model: no special tokens in or around a text.
 void lay_out_plain(Builder& b) {
   b.add_model_pieces();
   SpieceLayout& layout = b.layout();
@@ -128,12 +129,13 @@ void lay_out_plain(Builder& b) {
   layout.prefix_space = false;
 }
 
-// Sentinels stand behind the vocabulary in falling order, the first one last.
+// Sentinels follow the vocabulary in descending order.
 void lay_out_t5(Builder& b) {
   const int64_t sentinels = b.folder().number("extra_ids").value_or(100);
   if (sentinels < 0 || sentinels > kMaxSentinels) {
-    throw Error(ErrorCode::corrupt_file, b.folder().path("tokenizer_config.json") +
-                                             ": \"extra_ids\" is " + std::to_string(sentinels));
+    throw Error(ErrorCode::corrupt_file,
+                b.folder().path("tokenizer_config.json") + ": \"extra_ids\" must be from 0 to " +
+                    std::to_string(kMaxSentinels) + ", got " + std::to_string(sentinels));
   }
   b.add_model_pieces();
   SpieceLayout& layout = b.layout();
@@ -186,7 +188,7 @@ void lay_out_gemma(Builder& b) {
   layout.strips = false;
 }
 
-// fairseq's dictionary: its four special tokens first, then the pieces after the model's own three.
+// fairseq's dictionary: four special tokens, then the pieces after the model's three.
 void lay_out_xlm_roberta(Builder& b) {
   SpieceLayout& layout = b.layout();
   layout.ids.begin = layout.ids.classify = b.special("bos_token", "<s>");
@@ -211,13 +213,14 @@ void lay_out_xlm_roberta(Builder& b) {
   layout.joins_plainly = true;
 }
 
-// 103 places before the model's own vocabulary: masks and, unused, <unk_2> … <unk_102>.
+// 103 ids before the model's vocabulary: masks and, unused, <unk_2> … <unk_102>.
 void lay_out_pegasus(Builder& b) {
   SpieceLayout& layout = b.layout();
   const int64_t offset = b.folder().number("offset").value_or(103);
   if (offset < 3 || offset > kMaxSentinels) {
     throw Error(ErrorCode::corrupt_file, b.folder().path("tokenizer_config.json") +
-                                             ": \"offset\" is " + std::to_string(offset));
+                                             ": \"offset\" is out of range, got " +
+                                             std::to_string(offset));
   }
   for (const char* piece : {"<pad>", "</s>", "<mask_1>", "<mask_2>"}) b.mark_special(b.add(piece));
   for (int64_t i = 2; i < offset; ++i) b.mark_special(b.add("<unk_" + std::to_string(i) + ">"));
@@ -263,9 +266,9 @@ SpieceLayout spiece_layout(const SpieceModel& model, const TokenizerFolder& fold
   }
   throw Error(
       ErrorCode::unsupported,
-      folder.path("tokenizer_config.json") + ": a SentencePiece model of the class " +
-          tokenizer_class + ", which is not known",
-      "known are T5, Llama, Gemma, XLMRoberta and Pegasus; a tokenizer.json is always read");
+      folder.path("tokenizer_config.json") + ": the tokenizer class " + tokenizer_class +
+          " is not supported for a SentencePiece model",
+      "supported: T5, Llama, Gemma, XLMRoberta and Pegasus; or any model with a tokenizer.json");
 }
 
 }  // namespace heed

@@ -4,7 +4,7 @@
 
 #include "heed/error.h"
 
-// In the library, though not in its headers.
+// Exported by the library, but not declared in its headers.
 namespace sentencepiece::logging {
 void SetMinLogLevel(int level);
 }
@@ -15,7 +15,7 @@ namespace {
 void check(const sentencepiece::util::Status& status, const std::string& name) {
   if (!status.ok()) {
     throw Error(ErrorCode::corrupt_file,
-                name + ": the SentencePiece library says: " + status.message());
+                name + ": SentencePiece cannot load it: " + status.message());
   }
 }
 
@@ -38,7 +38,7 @@ SpieceModel::SpieceModel(std::string bytes, std::string name)
   processor_ = std::make_unique<sentencepiece::SentencePieceProcessor>();
   check(processor_->LoadFromSerializedProto(bytes_), name_);
   if (processor_->GetPieceSize() != size()) {
-    throw Error(ErrorCode::corrupt_file, name_ + ": its pieces cannot be counted");
+    throw Error(ErrorCode::corrupt_file, name_ + ": its number of pieces is out of range");
   }
 }
 

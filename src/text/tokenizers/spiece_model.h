@@ -1,7 +1,7 @@
 // A SentencePiece model: text to pieces and back, by the SentencePiece library.
 //
-// Everything that would end the process in the library is checked before; what it reports becomes
-// an Error. Immutable and safe to use from many threads.
+// Input that would abort the process inside the library is rejected before; its status codes become
+// an Error. Immutable and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class SpieceModel {
  public:
   struct Token {
     int32_t id = 0;
-    std::string piece;          // the text itself for what is unknown
+    std::string piece;          // the text itself if unknown
     size_t begin = 0, end = 0;  // bytes of the text
   };
 
@@ -38,7 +38,7 @@ class SpieceModel {
 
   int32_t size() const { return static_cast<int32_t>(types_.size()); }
   std::string piece(int32_t id) const;
-  int32_t find(std::string_view piece) const;  // the unknown's id when there is none
+  int32_t find(std::string_view piece) const;  // the unknown id if there is none
   PieceType type(int32_t id) const { return types_.at(static_cast<size_t>(id)); }
   int32_t unknown() const { return unknown_; }
 
@@ -51,7 +51,7 @@ class SpieceModel {
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
 };
 
-// The library writes to standard error by itself; after this it does not.
+// Turns off the library's own messages on standard error.
 void silence_sentencepiece();
 
 }  // namespace heed

@@ -11,8 +11,8 @@
 namespace heed {
 namespace {
 
-// More than any model has (mT5: 250 000), so that a hostile file cannot make the library's tables
-// grow without end.
+// More than any model has (mT5: 250 000): an untrusted file must not make the library's tables grow
+// without limit.
 constexpr size_t kMaxPieces = 4'000'000;
 constexpr size_t kMaxPieceBytes = 1 << 16;
 constexpr float kMaxScore = 1e9F;
@@ -55,32 +55,32 @@ class Reader {
         break;
       }
       default:
-        fail("an unknown kind of field");
+        fail("a field has an unknown wire type");
     }
     return field;
   }
 
   std::string_view message(const Field& field) const {
-    if (field.kind != Field::text) fail("a field is of the wrong type");
+    if (field.kind != Field::text) fail("a field has the wrong type");
     return field.bytes;
   }
   uint64_t number(const Field& field) const {
-    if (field.kind != Field::varint) fail("a field is of the wrong type");
+    if (field.kind != Field::varint) fail("a field has the wrong type");
     return field.value;
   }
   float real(const Field& field) const {
-    if (field.kind != Field::four_bytes) fail("a field is of the wrong type");
+    if (field.kind != Field::four_bytes) fail("a field has the wrong type");
     return field.real;
   }
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorCode::corrupt_file, name_ + " is not a SentencePiece model: " + what,
-                "fetch the file again");
+                "download the file again");
   }
 
  private:
   std::string_view take(uint64_t length) {
-    if (length > bytes_.size()) fail("it ends early");
+    if (length > bytes_.size()) fail("it is truncated");
     const std::string_view taken = bytes_.substr(0, length);
     bytes_.remove_prefix(length);
     return taken;
@@ -93,31 +93,31 @@ class Reader {
       value |= static_cast<uint64_t>(byte & 0x7f) << shift;
       if (byte < 0x80) return value;
     }
-    fail("a number of more than 64 bits");
+    fail("a number must not exceed 64 bits");
   }
 
   std::string_view bytes_;
   const std::string& name_;
 };
 
-// The rules are a Darts double array and the replacements it points to, each ended by a NUL. The
-// array is walked without checks: from unit p, byte c leads to unit p ^ offset ^ c if that has the
-// label c. So whatever can be reached must lie inside, for all 256 bytes.
+// The rules are a Darts double array and the NUL-terminated replacements it points to. The library
+// walks the array without bounds checks: from unit p, byte c leads to unit p ^ offset ^ c if that has
+// the label c. So every reachable unit must be inside, for all 256 bytes.
 class CharsMap {
  public:
   CharsMap(std::string_view map, const Reader& reader) : reader_(reader) {
     uint32_t trie_bytes = 0;
-    if (map.size() < sizeof(trie_bytes)) reader_.fail("its normalisation rules end early");
+    if (map.size() < sizeof(trie_bytes)) reader_.fail("its normalization rules are truncated");
     std::memcpy(&trie_bytes, map.data(), sizeof(trie_bytes));
     map.remove_prefix(sizeof(trie_bytes));
     if (trie_bytes % sizeof(uint32_t) != 0 || trie_bytes == 0 || trie_bytes >= map.size()) {
-      reader_.fail("its normalisation rules have no table");
+      reader_.fail("its normalization rules have no table");
     }
     units_.resize(trie_bytes / sizeof(uint32_t));
     std::memcpy(units_.data(), map.data(), trie_bytes);
     replacements_ = map.substr(trie_bytes);
     if (replacements_.back() != '\0' || !is_utf8(replacements_)) {
-      reader_.fail("the replacements of its normalisation rules are not text");
+      reader_.fail("the replacements of its normalization rules must be UTF-8");
     }
   }
 
@@ -129,7 +129,8 @@ class CharsMap {
       const size_t at = open.back();
       open.pop_back();
       const size_t base = at ^ offset(units_[at]);
-      if ((base | 0xff) >= units_.size()) reader_.fail("its normalisation rules lead out of them");
+      if ((base | 0xff) >= units_.size())
+        reader_.fail("its normalization rules point outside the table");
       if (at != 0 && has_value(units_[at])) check_value(units_[base]);
       for (size_t c = 0; c < 256; ++c) {
         const size_t child = base ^ c;
@@ -152,7 +153,7 @@ class CharsMap {
     const uint32_t value = unit & 0x7fffffffU;
     if (value >= replacements_.size() ||
         (static_cast<unsigned char>(replacements_[value]) & 0xc0) == 0x80) {
-      reader_.fail("a normalisation rule has no replacement");
+      reader_.fail("a normalization rule has no replacement");
     }
   }
 
@@ -170,15 +171,16 @@ SpieceProto::Piece read_piece(std::string_view bytes, const std::string& name) {
     if (field.number == 2) piece.score = reader.real(field);
     if (field.number == 3) {
       const uint64_t type = reader.number(field);
-      if (type < 1 || type > 6) reader.fail("a piece of an unknown type");
+      if (type < 1 || type > 6) reader.fail("a piece has an unknown type");
       piece.type = static_cast<PieceType>(type);
     }
   }
-  if (piece.text.empty()) reader.fail("an empty piece");
-  if (piece.text.size() > kMaxPieceBytes) reader.fail("a piece longer than any word");
-  if (piece.text.find('\0') != std::string_view::npos) reader.fail("a piece with a NUL byte");
-  if (!is_utf8(piece.text)) reader.fail("a piece that is not UTF-8");
-  if (!(std::abs(piece.score) <= kMaxScore)) reader.fail("a piece whose score is no number");
+  if (piece.text.empty()) reader.fail("a piece must not be empty");
+  if (piece.text.size() > kMaxPieceBytes) reader.fail("a piece is too long");
+  if (piece.text.find('\0') != std::string_view::npos)
+    reader.fail("a piece must not have a NUL byte");
+  if (!is_utf8(piece.text)) reader.fail("a piece must be UTF-8");
+  if (!(std::abs(piece.score) <= kMaxScore)) reader.fail("a piece's score must be a finite number");
   return piece;
 }
 
@@ -189,7 +191,7 @@ void read_trainer_spec(std::string_view bytes, const std::string& name, SpiecePr
     const Reader::Field field = reader.next();
     if (field.number == kModelType) {
       const uint64_t type = reader.number(field);
-      if (type < 1 || type > 4) reader.fail("an unknown type of model");
+      if (type < 1 || type > 4) reader.fail("the model type is unknown");
     }
     if (field.number == kByteFallback) proto.byte_fallback = reader.number(field) != 0;
   }
@@ -225,22 +227,21 @@ void check_pieces(const SpieceProto& proto, const Reader& reader) {
   std::array<bool, 256> bytes{};
   int unknown = 0, with_bytes = 0, usable = 0;
   for (const SpieceProto::Piece& piece : proto.pieces) {
-    if (!seen.insert(piece.text).second) reader.fail("a piece is there twice");
+    if (!seen.insert(piece.text).second) reader.fail("pieces must be unique");
     unknown += piece.type == PieceType::unknown;
     usable += piece.type == PieceType::normal || piece.type == PieceType::user_defined;
     if (piece.type == PieceType::byte) {
       const int byte = byte_of(piece.text);
-      if (byte < 0) reader.fail("a byte piece that names no byte");
+      if (byte < 0) reader.fail("a byte piece must name a byte");
       bytes[static_cast<size_t>(byte)] = true;
       ++with_bytes;
     }
   }
-  if (unknown != 1)
-    reader.fail("expected one piece for the unknown, found " + std::to_string(unknown));
+  if (unknown != 1) reader.fail("must have one unknown piece, got " + std::to_string(unknown));
   if (usable == 0) reader.fail("it has no pieces of text");
   if (proto.byte_fallback ? with_bytes != 256 : with_bytes != 0) {
-    reader.fail("expected " + std::string(proto.byte_fallback ? "256" : "no") +
-                " byte pieces, found " + std::to_string(with_bytes));
+    reader.fail("must have " + std::string(proto.byte_fallback ? "256" : "no") +
+                " byte pieces, got " + std::to_string(with_bytes));
   }
 }
 

@@ -1,9 +1,8 @@
-// What a SentencePiece model file holds, read and checked before the library sees it.
+// Parses and validates a SentencePiece model file before the library loads it.
 //
-// A model is a protocol buffer (ModelProto of sentencepiece_model.proto). The library trusts what
-// is in it: a damaged table of normalisation rules makes it read past its end, and some
-// contradictions end the process. Here every length and offset is checked first, and a bad file is
-// one Error.
+// A model is a protocol buffer (ModelProto of sentencepiece_model.proto). The library trusts its
+// content: a damaged table of normalization rules makes it read out of bounds, and some
+// inconsistencies abort the process. Every length and offset is checked here; a bad file throws.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +32,11 @@ struct SpieceProto {
   bool byte_fallback = false;
 };
 
-// Throws corrupt_file, with `name` for the file, unless the library can load and use it safely.
+// Throws corrupt_file, naming the file `name`, unless the library can load and use it safely.
 SpieceProto read_spiece_proto(std::string_view bytes, const std::string& name);
 
-// The same model, except that it does not put a space before a text. Appends a second
-// normalizer_spec: protocol buffers merge the fields of a message given twice.
+// The same model without the dummy prefix (the space before a text). Appends a second
+// normalizer_spec: protocol buffers merge repeated occurrences of a message field.
 std::string without_dummy_prefix(std::string bytes);
 
 }  // namespace heed

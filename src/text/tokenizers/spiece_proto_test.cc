@@ -29,7 +29,7 @@ std::string piece(const std::string& text, int type = 1, float score = -1) {
 const std::string kUnknown = piece("<unk>", 2);
 const std::string kModel = kUnknown + piece("▁a") + piece("b");
 
-void refuse(const std::string& bytes, const std::string& why) {
+void expect_rejected(const std::string& bytes, const std::string& why) {
   expect_error(ErrorCode::corrupt_file, "x.model is not a SentencePiece model: " + why,
                [&] { read_spiece_proto(bytes, "x.model"); });
 }
@@ -43,38 +43,40 @@ TEST(SpieceProto, ReadsPieces) {
   EXPECT_EQ(SpieceModel(kModel, "x.model").encode_ids("ab"), (std::vector<int>{1, 2}));
 }
 
-TEST(SpieceProto, RefusesBadPieces) {
-  refuse("", "it has no pieces");
-  refuse(piece("a"), "expected one piece for the unknown, found 0");
-  refuse(kModel + piece("<other>", 2), "expected one piece for the unknown, found 2");
-  refuse(kUnknown, "it has no pieces of text");
-  refuse(kModel + piece(""), "an empty piece");
-  refuse(kModel + piece("b"), "a piece is there twice");
-  refuse(kModel + piece("c", 7), "a piece of an unknown type");
-  refuse(kModel + piece("c", 1, NAN), "a piece whose score is no number");
-  refuse(kModel + piece("\xff"), "a piece that is not UTF-8");
-  refuse(kModel + piece(std::string("c\0d", 3)), "a piece with a NUL byte");
-  refuse(kModel + piece("<0x41>", 6), "expected no byte pieces, found 1");
-  refuse(kModel + field(2, std::string("\x98\x02\x01", 3)), "expected 256 byte pieces, found 0");
-  refuse(kModel + piece("<0xG1>", 6), "a byte piece that names no byte");
+TEST(SpieceProto, RejectsBadPieces) {
+  expect_rejected("", "it has no pieces");
+  expect_rejected(piece("a"), "must have one unknown piece, got 0");
+  expect_rejected(kModel + piece("<other>", 2), "must have one unknown piece, got 2");
+  expect_rejected(kUnknown, "it has no pieces of text");
+  expect_rejected(kModel + piece(""), "a piece must not be empty");
+  expect_rejected(kModel + piece("b"), "pieces must be unique");
+  expect_rejected(kModel + piece("c", 7), "a piece has an unknown type");
+  expect_rejected(kModel + piece("c", 1, NAN), "a piece's score must be a finite number");
+  expect_rejected(kModel + piece("\xff"), "a piece must be UTF-8");
+  expect_rejected(kModel + piece(std::string("c\0d", 3)), "a piece must not have a NUL byte");
+  expect_rejected(kModel + piece("<0x41>", 6), "must have no byte pieces, got 1");
+  expect_rejected(kModel + field(2, std::string("\x98\x02\x01", 3)),
+                  "must have 256 byte pieces, got 0");
+  expect_rejected(kModel + piece("<0xG1>", 6), "a byte piece must name a byte");
 }
 
-TEST(SpieceProto, RefusesBrokenWire) {
+TEST(SpieceProto, RejectsBrokenWireFormat) {
   for (size_t length = 1; length < kModel.size(); ++length) {
-    try {  // at the end of a piece it is a shorter model, but never a crash
+    try {  // cut at the end of a piece, it is a valid shorter model
       read_spiece_proto(kModel.substr(0, length), "x.model");
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::corrupt_file);
     }
   }
-  refuse("\x0b", "an unknown kind of field");
-  refuse(std::string("\x02\x00", 2), "a field has the number 0");
-  refuse(
+  expect_rejected("\x0b", "a field has an unknown wire type");
+  expect_rejected(std::string("\x02\x00", 2), "a field has the number 0");
+  expect_rejected(
       "\x0a\x05"
       "abc",
-      "it ends early");
-  refuse("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "a number of more than 64 bits");
-  refuse("\x08\x01", "a field is of the wrong type");
+      "it is truncated");
+  expect_rejected("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+                  "a number must not exceed 64 bits");
+  expect_rejected("\x08\x01", "a field has the wrong type");
 }
 
 // A double array of 256 units whose root leads byte 'a' to unit 97 and that to a replacement.
@@ -105,19 +107,20 @@ std::string with_rules(const std::string& map) {
   return model += spec;
 }
 
-TEST(SpieceProto, ChecksNormalisationRules) {
+TEST(SpieceProto, ChecksNormalizationRules) {
   const std::string good = with_rules(charsmap(0, 256));
   EXPECT_EQ(SpieceModel(good, "x.model").encode_ids("a").size(), 3u);  // ▁ (unknown), b, b
-  refuse(with_rules(charsmap(3, 256)), "a normalisation rule has no replacement");
-  refuse(with_rules(charsmap(0, 512)), "its normalisation rules lead out of them");
-  refuse(with_rules(charsmap(0, 256).substr(0, 2000)), "its normalisation rules have no table");
-  refuse(with_rules("abc"), "its normalisation rules end early");
+  expect_rejected(with_rules(charsmap(3, 256)), "a normalization rule has no replacement");
+  expect_rejected(with_rules(charsmap(0, 512)), "its normalization rules point outside the table");
+  expect_rejected(with_rules(charsmap(0, 256).substr(0, 2000)),
+                  "its normalization rules have no table");
+  expect_rejected(with_rules("abc"), "its normalization rules are truncated");
   std::string unended = charsmap(0, 256);
   unended.back() = 'b';
-  refuse(with_rules(unended), "the replacements of its normalisation rules are not text");
+  expect_rejected(with_rules(unended), "the replacements of its normalization rules must be UTF-8");
 }
 
-// Real models with a few bytes changed: refused, or good enough to use.
+// Real models with a few changed bytes: rejected, or usable.
 TEST(SpieceProto, SurvivesDamage) {
   uint64_t state = 1;  // the seed
   const auto random = [&state](uint64_t below) {
@@ -151,7 +154,7 @@ TEST(SpieceProto, SurvivesDamage) {
   EXPECT_GT(used, 50);
 }
 
-TEST(SpieceProto, TakesTheDummyPrefixAway) {
+TEST(SpieceProto, RemovesTheDummyPrefix) {
   const SpieceModel with(kModel, "x"), without(without_dummy_prefix(kModel), "x");
   EXPECT_EQ(with.encode("b").size(), 2u);
   EXPECT_EQ(without.encode("b").size(), 1u);

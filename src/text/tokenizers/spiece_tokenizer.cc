@@ -38,9 +38,10 @@ class SpieceTokenizer : public Tokenizer {
         layout_(std::move(layout)),
         files_(std::move(files)),
         specials_(layout_.tokens) {
-    HEED_CHECK(layout_.special.size() == layout_.pieces.size(), "one flag a piece");
-    HEED_CHECK(layout_.added.size() == layout_.pieces.size(), "one flag a piece");
-    HEED_CHECK(static_cast<int32_t>(layout_.id_of_piece.size()) == model_.size(), "one id a piece");
+    HEED_CHECK(layout_.special.size() == layout_.pieces.size(), "must have one flag per piece");
+    HEED_CHECK(layout_.added.size() == layout_.pieces.size(), "must have one flag per piece");
+    HEED_CHECK(static_cast<int32_t>(layout_.id_of_piece.size()) == model_.size(),
+               "must have one id per piece");
     for (size_t id = 0; id < layout_.pieces.size(); ++id) {
       by_piece_.emplace(layout_.pieces[id], static_cast<int32_t>(id));
     }
@@ -126,7 +127,7 @@ class SpieceTokenizer : public Tokenizer {
   }
 
  private:
-  // A folder may take the unknown token's name away; the model itself always has one.
+  // A folder may remove the unknown token's name; the model always has one.
   std::string unknown_marker() const {
     const int32_t id = layout_.ids.unknown;
     return id < 0 ? model_.piece(model_.unknown()) : layout_.pieces[static_cast<size_t>(id)];
@@ -155,7 +156,7 @@ class SpieceTokenizer : public Tokenizer {
     const size_t start = result.ids.size();
     for (const auto& part : specials_.split(mapped.text)) {
       if (part.id >= 0) {
-        // The space before the text is no token of its own when a special token comes first.
+        // After a special token, the space before the text is not a separate token.
         if (!layout_.legacy && result.ids.size() == start + 1 &&
             layout_.pieces[static_cast<size_t>(result.ids[start])] == kSpaceMark) {
           drop_last(result);
@@ -178,8 +179,8 @@ class SpieceTokenizer : public Tokenizer {
     result.is_special.pop_back();
   }
 
-  // Without its dummy prefix the model would drop a space at the start of the text. So, as Hugging
-  // Face does it, "<unk>" is put before such a text and its pieces are taken off again.
+  // Without its dummy prefix the model would drop a leading space. As in Hugging Face's tokenizer,
+  // "<unk>" is prepended to such a text and its pieces are removed again.
   std::vector<SpieceModel::Token> encode_part(std::string_view part) const {
     if (layout_.legacy || !(part.starts_with(kSpaceMark) || part.starts_with(' '))) {
       return model_.encode(part);
@@ -197,7 +198,7 @@ class SpieceTokenizer : public Tokenizer {
     return tokens;
   }
 
-  // Ids of which none is an added token.
+  // Decodes ids without added tokens.
   std::string decode_run(const std::vector<int32_t>& ids) const {
     if (layout_.joins_plainly) return joined(ids);
     std::string text;
@@ -206,7 +207,7 @@ class SpieceTokenizer : public Tokenizer {
     for (size_t i = 0; i < ids.size(); ++i) {
       const auto at = static_cast<size_t>(ids[i]);
       std::string piece = layout_.pieces[at];
-      // The space that encode put before the text.
+      // The space that encode() prepended.
       if (i == 0 && layout_.prefix_space && !layout_.special[at] && piece.starts_with(kSpaceMark)) {
         piece.erase(0, kSpaceMark.size());
       }
@@ -239,7 +240,7 @@ class SpieceTokenizer : public Tokenizer {
 };
 
 std::string class_of(const TokenizerFolder& folder, const std::string& name) {
-  if (name.ends_with(".spm")) return "";  // one of Marian's, by itself
+  if (name.ends_with(".spm")) return "";  // one of Marian's models alone
   const std::string& named = folder.tokenizer_class();
   if (!named.empty() && named != "PreTrainedTokenizer") return named;
   if (name == "spiece.model") return "T5Tokenizer";
@@ -248,7 +249,7 @@ std::string class_of(const TokenizerFolder& folder, const std::string& name) {
   return "";
 }
 
-// What to write when the folder is saved: the files as they are, and the class where none is named.
+// The files that save() writes: unchanged, with the class added if none is named.
 TokenizerFiles files_of(const TokenizerFolder& folder, const std::string& name,
                         const std::string& bytes) {
   const std::string tokenizer_class = class_of(folder, name);

@@ -1,8 +1,8 @@
 // Tokenizers of one SentencePiece model: T5's spiece.model, Llama's tokenizer.model, XLM-R's
 // sentencepiece.bpe.model, Pegasus's, and plain ones.
 //
-// The families differ in which id a piece has, which special tokens there are, and what stands
-// around a text. That is a table each (spiece_families.cc); the rest is the same for all.
+// The families differ in the ids of pieces, the special tokens, and the template around a text: one
+// layout each (spiece_families.cc).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,29 +20,29 @@ class TokenizerFolder;
 
 struct SpieceLayout {
   std::vector<std::string> pieces;   // by id
-  std::vector<int32_t> id_of_piece;  // by the model's own number
-  std::vector<SpecialToken> tokens;  // recognised in a text
-  std::vector<bool> special;         // by id: left out by decode
-  std::vector<bool> added;           // by id: decode sets it apart by spaces
+  std::vector<int32_t> id_of_piece;  // by the model's id
+  std::vector<SpecialToken> tokens;  // recognized in a text
+  std::vector<bool> special;         // by id: skipped by decode
+  std::vector<bool> added;           // by id: decode separates it by spaces
 
   std::vector<int32_t> before, between, after;  // around a text, and between two
-  bool end_once = false;  // T5: `after` is left out when the text ends in it already
+  bool end_once = false;  // T5: `after` is omitted when the text already ends in it
 
-  // Hugging Face's word. Not legacy: a text is "▁" + text, and what follows a special token is not
-  // given a space of its own.
+  // Hugging Face's term. Not legacy: a text is "▁" + text, and no space is inserted after a special
+  // token.
   bool legacy = true;
   bool prefix_space = true;
-  bool strips = true;           // decode takes white space off both ends
-  bool spaces_special = false;  // decode puts a space before a special token that it shows
-  bool joins_plainly = false;   // decode joins pieces and knows no rules of the model's
+  bool strips = true;           // decode strips white space at both ends
+  bool spaces_special = false;  // decode puts a space before a special token that is not skipped
+  bool joins_plainly = false;   // decode joins pieces without the model's rules
   SpecialIds ids;
 };
 
-// `name`: the model's file in `folder`. The folder's tokenizer_class decides the family; where it
-// says nothing, the file's name does.
+// `name`: the model's file in `folder`. The folder's tokenizer_class selects the family; without one,
+// the file name does.
 TokenizerPtr load_spiece_tokenizer(const TokenizerFolder& folder, const std::string& name);
 
-// From a model's bytes and what is to be its tokenizer_config.json; saved as spiece.model.
+// From a model's bytes and its tokenizer_config.json; saved as spiece.model.
 TokenizerPtr make_spiece_tokenizer(const std::string& bytes, const nlohmann::ordered_json& config);
 
 using TokenizerFiles = std::vector<std::pair<std::string, std::string>>;  // name and content

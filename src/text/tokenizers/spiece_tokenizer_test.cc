@@ -27,9 +27,9 @@ std::vector<T> words_of(const std::string& line) {
   return words;
 }
 
-TEST(SpieceTokenizer, GivesWhatT5Gives) { expect_golden(golden_tokenizer("t5-spiece")); }
+TEST(SpieceTokenizer, EqualsT5) { expect_golden(golden_tokenizer("t5-spiece")); }
 
-TEST(SpieceTokenizer, GivesWhatSpmEncodeGives) {
+TEST(SpieceTokenizer, EqualsSpmEncode) {
   const std::vector<std::string> lines = lines_of(kSmall + "lines.txt");
   ASSERT_GT(lines.size(), 10u);
   for (const std::string model : {"bpe", "unigram"}) {
@@ -45,7 +45,7 @@ TEST(SpieceTokenizer, GivesWhatSpmEncodeGives) {
   }
 }
 
-TEST(SpieceTokenizer, TellsWhereTokensAre) {
+TEST(SpieceTokenizer, ReturnsOffsets) {
   const TokenizerPtr plain = load_tokenizer(kSmall + "unigram.model");
   const std::string text = " the é\xff<sep>ﬁt";
   const Encoding e = plain->encode(text);
@@ -66,7 +66,7 @@ class SpieceFolder : public FolderTest {
   }
 };
 
-TEST_F(SpieceFolder, T5HasSentinelsInFallingOrder) {
+TEST_F(SpieceFolder, T5HasSentinelsInDescendingOrder) {
   const TokenizerPtr t5 =
       load("unigram", "spiece.model", R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 3})");
   EXPECT_EQ(t5->vocabulary_size(), 303);
@@ -76,7 +76,7 @@ TEST_F(SpieceFolder, T5HasSentinelsInFallingOrder) {
   EXPECT_EQ(t5->special_ids().end, 1);
   EXPECT_EQ(t5->special_ids().unknown, 2);
   const int32_t the = t5->find("▁the").value();
-  // A sentinel takes the space after it, too: what follows is not the start of a word.
+  // A sentinel strips the space after it: what follows does not begin a word.
   const int32_t th = t5->find("th").value(), e = t5->find("e").value();
   EXPECT_EQ(t5->encode_ids("the <extra_id_0> the"), (Ids{the, 302, th, e, 1}));
   EXPECT_EQ(t5->encode_ids("<extra_id_1></s>"), (Ids{301, 1}));
@@ -93,12 +93,12 @@ TEST_F(SpieceFolder, LlamaBeginsWithS) {
   EXPECT_EQ(llama->encode_ids("the the"), (Ids{1, the, the}));
   EXPECT_EQ(llama->encode_pair("the", "the").ids, (Ids{1, the, 1, the}));
   EXPECT_EQ(llama->decode(Ids{1, the, the}), "the the");
-  // Bytes stand for what the vocabulary does not know.
+  // Byte fallback.
   const Ids snowman = llama->encode_ids("☃", {.special_tokens = false});
   ASSERT_EQ(snowman.size(), 4u);
   EXPECT_EQ(llama->piece(snowman[1]), "<0xE2>");
   EXPECT_EQ(llama->decode(snowman), "☃");
-  // Not legacy: no space is put between a special token and what follows it.
+  // Not legacy: no space is inserted after a special token.
   const Ids after = llama->encode_ids("</s>the", {.special_tokens = false});
   EXPECT_EQ(after[0], 2);
   EXPECT_NE(after[1], the);
@@ -107,7 +107,7 @@ TEST_F(SpieceFolder, LlamaBeginsWithS) {
   EXPECT_EQ(legacy->encode_ids("</s>the"), (Ids{2, the, 2}));
 }
 
-TEST_F(SpieceFolder, XlmRobertaCountsAsFairseqDoes) {
+TEST_F(SpieceFolder, XlmRobertaHasFairseqIds) {
   const TokenizerPtr xlmr = load("bpe", "sentencepiece.bpe.model", "{}");
   const TokenizerPtr plain = load_tokenizer(kSmall + "bpe.model");
   EXPECT_EQ(xlmr->vocabulary_size(), plain->vocabulary_size() + 2);
@@ -118,13 +118,13 @@ TEST_F(SpieceFolder, XlmRobertaCountsAsFairseqDoes) {
   EXPECT_EQ(xlmr->decode(Ids{0, the, the, 2}), "the the");
 }
 
-TEST_F(SpieceFolder, ATokenWithoutANameIsNone) {
+TEST_F(SpieceFolder, AnEmptyNameIsNoToken) {
   const TokenizerPtr xlmr = load("bpe", "sentencepiece.bpe.model",
                                  R"({"bos_token": "", "eos_token": "", "unk_token": ""})");
   const Ids ids = xlmr->encode_pair("the \xE2\x98\x83", "the").ids;
   EXPECT_FALSE(ids.empty());
   for (const int32_t id : ids) EXPECT_GE(id, 0);
-  // T5 and Llama put the unknown token before a text that begins with a space.
+  // T5 and Llama prepend the unknown token to a text that begins with a space.
   const TokenizerPtr named = load("unigram", "spiece.model", R"({"extra_ids": 0})");
   const TokenizerPtr t5 = load("unigram", "spiece.model", R"({"extra_ids": 0, "unk_token": ""})");
   EXPECT_EQ(t5->special_ids().unknown, -1);
@@ -133,14 +133,14 @@ TEST_F(SpieceFolder, ATokenWithoutANameIsNone) {
   }
 }
 
-// As many as a file may ask for, in a time that does not grow with their square.
-TEST_F(SpieceFolder, TakesManySentinels) {
+// The maximum number of sentinels.
+TEST_F(SpieceFolder, LoadsManySentinelsInLinearTime) {
   const TokenizerPtr t5 =
       load("unigram", "spiece.model", R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 65536})");
   EXPECT_EQ(t5->find("<extra_id_0>"), t5->vocabulary_size() - 1);
 }
 
-TEST_F(SpieceFolder, PegasusLeavesRoomBeforeItsPieces) {
+TEST_F(SpieceFolder, PegasusOffsetsItsPieces) {
   const TokenizerPtr pegasus =
       load("unigram", "spiece.model", R"({"tokenizer_class": "PegasusTokenizer"})");
   const TokenizerPtr plain = load_tokenizer(kSmall + "unigram.model");
@@ -150,7 +150,7 @@ TEST_F(SpieceFolder, PegasusLeavesRoomBeforeItsPieces) {
   EXPECT_EQ(pegasus->find("<mask_2>"), 3);
 }
 
-TEST_F(SpieceFolder, TakesAddedTokens) {
+TEST_F(SpieceFolder, ReadsAddedTokens) {
   const TokenizerPtr llama = load("bpe", "tokenizer.model", R"({"added_tokens_decoder": {
       "700": {"content": "<a>", "lstrip": true, "special": true},
       "702": {"content": "<b>", "special": false}}})");
@@ -159,14 +159,14 @@ TEST_F(SpieceFolder, TakesAddedTokens) {
   EXPECT_EQ(llama->decode(Ids{702, 700}), "<b>");
 }
 
-TEST_F(SpieceFolder, ComesBackAsSaved) {
+TEST_F(SpieceFolder, RoundTripsThroughAFolder) {
   const TokenizerPtr t5 =
       load("unigram", "spiece.model", R"({"tokenizer_class": "T5Tokenizer", "extra_ids": 3})");
   t5->save(path("out"));
   EXPECT_EQ(load_tokenizer(path("out"))->encode_ids("the king"), t5->encode_ids("the king"));
 }
 
-TEST_F(SpieceFolder, RefusesWhatItDoesNotKnow) {
+TEST_F(SpieceFolder, RejectsUnknownClasses) {
   expect_error(ErrorCode::unsupported, "XLNetTokenizer", [this] {
     load("unigram", "spiece.model", R"({"tokenizer_class": "XLNetTokenizer"})");
   });
@@ -175,7 +175,7 @@ TEST_F(SpieceFolder, RefusesWhatItDoesNotKnow) {
       load("unigram", "spiece.model", R"({"extra_ids": )" + std::string(number) + "}");
     });
   }
-  expect_error(ErrorCode::corrupt_file, "far outside the vocabulary", [this] {
+  expect_error(ErrorCode::corrupt_file, "must be near the vocabulary", [this] {
     load("bpe", "tokenizer.model", R"({"added_tokens_decoder": {"900000000": "<a>"}})");
   });
 }

@@ -13,12 +13,12 @@
 namespace heed {
 namespace {
 
-// The names that models give to the one SentencePiece model they have.
+// File names of a folder's SentencePiece model.
 constexpr const char* kSpieceFiles[] = {"spiece.model", "sentencepiece.bpe.model",
                                         "tokenizer.model", "spm.model"};
 
-// Nothing when the folder has no tokenizer that is known here. The order is that of Hugging Face's
-// tools: tokenizer.json has it all; then what tokenizer_class decides; then the older files.
+// Null when the folder has no supported tokenizer. The order is that of Hugging Face's tools:
+// tokenizer.json, then the files of tokenizer_class, then the older files.
 TokenizerPtr load_folder(const TokenizerFolder& folder) {
   if (is_char_tokenizer(folder)) return load_char_tokenizer(folder);
   if (folder.has("tokenizer.json")) {
@@ -34,7 +34,7 @@ TokenizerPtr load_folder(const TokenizerFolder& folder) {
   return nullptr;
 }
 
-// From one file; what stands beside it counts as in its folder.
+// From one file; the other files of its folder are read as for the folder.
 TokenizerPtr load_file(const std::filesystem::path& path) {
   const TokenizerFolder folder(path.has_parent_path() ? path.parent_path().string() : ".");
   const std::string name = path.filename();
@@ -54,21 +54,22 @@ TokenizerPtr load_file(const std::filesystem::path& path) {
 TokenizerPtr load_tokenizer(const std::string& path) {
   if (!std::filesystem::exists(path)) {
     throw Error(ErrorCode::not_found, "no tokenizer at " + path,
-                "name a model folder, or one of its tokenizer files");
+                "pass a model folder, or one of its tokenizer files");
   }
   TokenizerPtr tokenizer =
       std::filesystem::is_directory(path) ? load_folder(TokenizerFolder(path)) : load_file(path);
   if (tokenizer) return tokenizer;
-  throw Error(ErrorCode::unsupported, path + ": no tokenizer of a known kind",
-              "known are tokenizer.json, spiece.model, tokenizer.model, sentencepiece.bpe.model, "
+  throw Error(ErrorCode::unsupported, path + ": no supported tokenizer",
+              "supported: tokenizer.json, spiece.model, tokenizer.model, sentencepiece.bpe.model, "
               "source.spm + target.spm + vocab.json, vocab.txt, vocab.json + merges.txt");
 }
 
 TokenizerPtr make_tokenizer(const std::string& type) {
   if (type == "byte") return make_byte_tokenizer();
   if (type == "char") return make_char_tokenizer({.characters = ascii_characters()});
-  throw Error(ErrorCode::invalid_argument, "no tokenizer '" + type + "' without a file",
-              "byte and char need none; others are loaded from a model folder");
+  throw Error(ErrorCode::invalid_argument,
+              "the tokenizer type must be byte or char, got '" + type + "'",
+              "other types are loaded from a model folder");
 }
 
 }  // namespace heed

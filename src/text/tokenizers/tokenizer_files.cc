@@ -1,5 +1,5 @@
-// Reads the files of a model folder: tokenizer.json as it is, and the older ones by writing the
-// tokenizer.json that says the same, so that there is one way to encode and not three.
+// Reads the tokenizer files of a model folder: tokenizer.json directly, older files by building the
+// equivalent tokenizer.json, so that there is one implementation of encode().
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -18,10 +18,10 @@ using Json = nlohmann::json;
 
 [[noreturn]] void corrupt(const std::string& path, const std::string& problem) {
   throw Error(ErrorCode::corrupt_file, path + ": " + problem,
-              "the file is damaged or was made by another tool; get it again");
+              "the file is damaged or was made by another tool; download it again");
 }
 
-// The files that save() writes again: these, and the settings beside them.
+// The files that save() writes: these, and the settings of the folder.
 std::vector<NamedFile> with_settings(std::vector<NamedFile> files, const TokenizerFolder& folder) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     if (folder.has(name)) files.push_back({name, read_file(folder.path(name))});
@@ -47,8 +47,7 @@ Json special_token(const std::string& content, int32_t id) {
           {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
 
-// The special tokens that the folder names, or else those that such folders have, as far as the
-// vocabulary has them.
+// The special tokens that the folder names, or the defaults, if the vocabulary has them.
 Json special_tokens(const Json& vocabulary, const TokenizerFolder& folder,
                     const std::vector<std::pair<const char*, const char*>>& otherwise) {
   Json tokens = Json::array();
@@ -90,7 +89,7 @@ Json read_merges(const std::string& text, const std::string& path) {
     const size_t space = line.find(' ');
     if (space == line.npos || line.find(' ', space + 1) != line.npos) {
       corrupt(path, "line " + std::to_string(number) +
-                        ": expected two pieces and a space between, found '" + std::string(line) +
+                        ": must be two tokens separated by a space, got '" + std::string(line) +
                         "'");
     }
     merges.push_back(line);
@@ -113,10 +112,11 @@ TokenizerPtr load_bert_vocabulary(const std::string& path, const TokenizerFolder
   std::string text = read_file(path);
   Json vocabulary = Json::object();
   each_line(text, path, [&](std::string_view line, size_t number) {
-    if (number > size_t{kMaxId}) corrupt(path, "it has too many lines");
+    if (number > size_t{kMaxId})
+      corrupt(path, "must have at most " + std::to_string(kMaxId) + " lines");
     if (!line.empty()) vocabulary[std::string(line)] = number - 1;
   });
-  if (vocabulary.empty()) corrupt(path, "it has no pieces");
+  if (vocabulary.empty()) corrupt(path, "must have tokens");
 
   const bool lowercase = folder.flag("do_lower_case").value_or(true);
   const std::string begin = folder.token("cls_token").value_or("[CLS]");
@@ -133,7 +133,7 @@ TokenizerPtr load_bert_vocabulary(const std::string& path, const TokenizerFolder
         {"lowercase", lowercase},
         {"strip_accents", folder.flag("strip_accents").value_or(lowercase)},
         {"handle_chinese_chars", folder.flag("tokenize_chinese_chars").value_or(true)},
-        // What only the tokenizer that reads this file does.
+        // Only the (slow) tokenizer that reads this file does this.
         {"drop_unassigned", true}}},
       {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
       {"post_processor", processor("BertProcessing", vocabulary, begin, end)},
@@ -154,7 +154,7 @@ TokenizerPtr load_bpe_files(const TokenizerFolder& folder) {
   for (const std::string& path : {vocabulary_path, merges_path}) {
     if (!std::filesystem::exists(path)) {
       throw Error(ErrorCode::not_found, path + " is missing",
-                  "vocab.json and merges.txt belong together");
+                  "vocab.json and merges.txt must both be present");
     }
   }
   if (folder.tokenizer_class() == "CLIPTokenizer") {
@@ -164,7 +164,7 @@ TokenizerPtr load_bpe_files(const TokenizerFolder& folder) {
   std::string vocabulary_text = read_file(vocabulary_path);
   std::string merges_text = read_file(merges_path);
   const Json vocabulary = parse_json(vocabulary_text, vocabulary_path);
-  if (!vocabulary.is_object()) corrupt(vocabulary_path, "expected an object of pieces and ids");
+  if (!vocabulary.is_object()) corrupt(vocabulary_path, "must be an object of tokens and ids");
 
   const bool is_qwen = folder.tokenizer_class() == "Qwen2Tokenizer";
   const bool is_gpt2 = folder.tokenizer_class() == "GPT2Tokenizer";
@@ -180,7 +180,7 @@ TokenizerPtr load_bpe_files(const TokenizerFolder& folder) {
                                   {"sep_token", "</s>"},
                                   {"", "<|endoftext|>"}});
   for (Json& token : specials) {
-    // RoBERTa's mask takes the space before it, so that what is guessed is a whole word.
+    // RoBERTa's mask strips the space before it, so that the prediction is a whole word.
     if (token["content"] == folder.token("mask_token").value_or("<mask>")) token["lstrip"] = true;
   }
   const bool prefix_space = folder.flag("add_prefix_space").value_or(false);

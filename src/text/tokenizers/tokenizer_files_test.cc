@@ -31,11 +31,11 @@ TEST_F(TokenizerFiles, BertVocabulary) {
   EXPECT_EQ(load_tokenizer(path("copy"))->encode_ids("Café"), (Ids{2, 9, 10, 3}));
 }
 
-TEST_F(TokenizerFiles, BertVocabularyThatIsWrong) {
+TEST_F(TokenizerFiles, RejectsABadBertVocabulary) {
   write("vocab.txt", "a\n\xFF\n");
   expect_error(ErrorCode::corrupt_file, "vocab.txt: line 2 is not UTF-8", [&] { load(); });
   write("vocab.txt", "\n\n");
-  expect_error(ErrorCode::corrupt_file, "it has no pieces", [&] { load(); });
+  expect_error(ErrorCode::corrupt_file, "must have tokens", [&] { load(); });
 }
 
 std::string byte_vocabulary(const std::vector<std::string>& more) {
@@ -59,7 +59,7 @@ TEST_F(TokenizerFiles, Gpt2Files) {
 TEST_F(TokenizerFiles, RobertaFiles) {
   write("vocab.json", byte_vocabulary({"<s>", "<pad>", "</s>", "<mask>"}));
   write("merges.txt", "#version: 0.2\n");
-  EXPECT_EQ(encode("a <mask>"), (Ids{256, 'a', 259, 258}));  // the mask takes its space
+  EXPECT_EQ(encode("a <mask>"), (Ids{256, 'a', 259, 258}));  // the mask strips the space
   EXPECT_EQ(load()->encode_pair("a", "b").ids, (Ids{256, 'a', 258, 258, 'b', 258}));
   write("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})");
   EXPECT_EQ(encode("a"), (Ids{'a'}));
@@ -73,17 +73,17 @@ TEST_F(TokenizerFiles, Qwen2Files) {
   EXPECT_EQ(encode("e\u0301<|im_end|>"), (Ids{256, 300}));
 }
 
-TEST_F(TokenizerFiles, BpeFilesThatAreWrong) {
+TEST_F(TokenizerFiles, RejectsBadBpeFiles) {
   write("vocab.json", R"({"a": 0, "b": 1})");
   expect_error(ErrorCode::not_found, "merges.txt is missing",
                [&] { load_tokenizer(path("vocab.json")); });
   write("merges.txt", "#version: 0.2\na b\n");
   expect_error(ErrorCode::corrupt_file, "'ab' is not in the vocabulary", [&] { load(); });
   write("merges.txt", "#version: 0.2\nab\n");
-  expect_error(ErrorCode::corrupt_file, "merges.txt: line 2: expected two pieces", [&] { load(); });
+  expect_error(ErrorCode::corrupt_file, "merges.txt: line 2: must be two tokens", [&] { load(); });
   write("merges.txt", "");
   write("vocab.json", "[1]");
-  expect_error(ErrorCode::corrupt_file, "vocab.json: expected an object", [&] { load(); });
+  expect_error(ErrorCode::corrupt_file, "vocab.json: must be an object", [&] { load(); });
   write("vocab.json", "{");
   expect_error(ErrorCode::corrupt_file, "vocab.json is not JSON", [&] { load(); });
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What a folder that names no tokenizer_class means by its model_type.
+// The tokenizer_class of a model_type, for folders that name none.
 constexpr std::pair<const char*, const char*> kClassOfModelType[] = {
     {"albert", "AlbertTokenizer"},   {"bert", "BertTokenizer"},
     {"distilbert", "BertTokenizer"}, {"gemma", "GemmaTokenizer"},
@@ -47,7 +47,7 @@ Json read_object(const std::string& path) {
   if (!std::filesystem::exists(path)) return Json::object();
   Json json = read_json(path);
   if (!json.is_object()) {
-    throw Error(ErrorCode::corrupt_file, path + ": expected a JSON object");
+    throw Error(ErrorCode::corrupt_file, path + ": must be a JSON object");
   }
   return json;
 }
@@ -66,13 +66,13 @@ bool flag_at(const Json& object, const char* key, bool otherwise) {
   return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
 }
 
-// In our own words; the parser's name its parts. `bytes` it has read, the wrong one too.
-std::string fault_at(const std::string& text, size_t bytes) {
+// The position of a syntax error: the parser has read `bytes`, including the invalid one.
+std::string syntax_error(const std::string& text, size_t bytes) {
   if (text.find_first_not_of(" \t\r\n") == text.npos) return "it is empty";
-  if (bytes > text.size()) return "it ends too early";
+  if (bytes > text.size()) return "it is truncated";
   const std::string_view read(text.data(), bytes);
   const size_t line_begin = read.substr(0, bytes - std::min<size_t>(bytes, 1)).rfind('\n') + 1;
-  return "something is wrong in line " +
+  return "syntax error in line " +
          std::to_string(1 + std::ranges::count(read.substr(0, line_begin), '\n')) + ", column " +
          std::to_string(bytes - line_begin);
 }
@@ -81,7 +81,7 @@ std::string fault_at(const std::string& text, size_t bytes) {
 
 std::string read_file(const std::string& path) {
   if (std::filesystem::is_directory(path)) {
-    throw Error(ErrorCode::invalid_argument, path + " is a folder, expected a file");
+    throw Error(ErrorCode::invalid_argument, path + " is a folder, must be a file");
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::not_found, path + " cannot be opened");
@@ -90,12 +90,13 @@ std::string read_file(const std::string& path) {
 
 Json parse_json(const std::string& text, const std::string& path) {
   if (is_too_deep_json(text)) {
-    throw Error(ErrorCode::corrupt_file, path + ": lists and objects are nested too deeply");
+    throw Error(ErrorCode::corrupt_file,
+                path + ": lists and objects must not be nested too deeply");
   }
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw Error(ErrorCode::corrupt_file, path + " is not JSON: " + fault_at(text, error.byte));
+    throw Error(ErrorCode::corrupt_file, path + " is not JSON: " + syntax_error(text, error.byte));
   } catch (const Json::exception&) {
     throw Error(ErrorCode::corrupt_file, path + " is not JSON: a number is out of range");
   }
@@ -133,7 +134,7 @@ const Json* TokenizerFolder::find(const std::string& key) const {
 
 void TokenizerFolder::throw_type(const std::string& key, const std::string& expected) const {
   throw Error(ErrorCode::corrupt_file,
-              path("tokenizer_config.json") + ": \"" + key + "\" is not " + expected);
+              path("tokenizer_config.json") + ": \"" + key + "\" must be " + expected);
 }
 
 std::optional<bool> TokenizerFolder::flag(const std::string& key) const {
@@ -188,7 +189,7 @@ std::vector<TokenizerFolder::AddedToken> TokenizerFolder::added_tokens() const {
     for (const auto& [token, id] : added.items()) {
       if (!id.is_number_unsigned() || id.get<uint64_t>() > 999'999'999) {
         throw Error(ErrorCode::corrupt_file,
-                    path("added_tokens.json") + ": expected tokens with their ids");
+                    path("added_tokens.json") + ": must be an object of tokens and ids");
       }
       tokens.push_back({.text = token, .id = id.get<int32_t>(), .special = false});
     }

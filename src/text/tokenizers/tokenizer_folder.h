@@ -1,5 +1,5 @@
-// A model folder as its tokenizer sees it: which files there are, and what the small JSON files
-// beside them (tokenizer_config.json, special_tokens_map.json, config.json) say.
+// The tokenizer's view of a model folder: its files and the settings in tokenizer_config.json,
+// special_tokens_map.json and config.json.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@ namespace heed {
 
 // The whole file. Throws not_found, or invalid_argument when it is a folder.
 std::string read_file(const std::string& path);
-// Throws corrupt_file, with the place, for what is not JSON or nested too deeply.
+// Throws corrupt_file, with the position, for invalid or too deeply nested JSON.
 nlohmann::json parse_json(const std::string& text, const std::string& path);
 nlohmann::json read_json(const std::string& path);
 
 class TokenizerFolder {
  public:
-  // Reads the JSON files that are there. Throws corrupt_file when one is not a JSON object.
+  // Reads the JSON files that exist. Throws corrupt_file when one is not a JSON object.
   explicit TokenizerFolder(std::string folder);
-  // A folder that is not there yet, with this as its tokenizer_config.json and no other file.
+  // A folder that does not exist yet, with this tokenizer_config.json and no other file.
   static TokenizerFolder with_config(nlohmann::json tokenizer_config);
 
   bool has(const std::string& name) const;
   std::string path(const std::string& name) const;  // in the folder
 
-  // "T5Tokenizer": as tokenizer_config.json or config.json say, without "Fast"; otherwise what
-  // belongs to config.json's model_type; otherwise "".
+  // "T5Tokenizer": from tokenizer_config.json or config.json, without "Fast"; otherwise the class of
+  // config.json's model_type; otherwise "".
   const std::string& tokenizer_class() const { return class_; }
 
-  // A setting of tokenizer_config.json; nothing when absent or null. Throws corrupt_file when it is
-  // of another type.
+  // A setting of tokenizer_config.json; none when absent or null. Throws corrupt_file for another
+  // type.
   std::optional<bool> flag(const std::string& key) const;
   std::optional<int64_t> number(const std::string& key) const;
   std::optional<std::string> text(const std::string& key) const;

@@ -7,7 +7,7 @@ namespace {
 
 class TokenizerFolderTest : public FolderTest {};
 
-TEST_F(TokenizerFolderTest, IsContentWithNothing) {
+TEST_F(TokenizerFolderTest, AcceptsAnEmptyFolder) {
   const TokenizerFolder folder(folder_);
   EXPECT_EQ(folder.tokenizer_class(), "");
   EXPECT_FALSE(folder.has("tokenizer.json"));
@@ -48,34 +48,36 @@ TEST_F(TokenizerFolderTest, ReadsSettingsAndTokens) {
   EXPECT_EQ(added[1].id, std::nullopt);
 }
 
-TEST(ParseJson, SaysWhereItIsWrong) {
-  const auto refuse = [](const std::string& text, const std::string& why) {
+TEST(ParseJson, ReportsThePositionOfAnError) {
+  const auto expect_rejected = [](const std::string& text, const std::string& why) {
     expect_error(ErrorCode::corrupt_file, "f.json is not JSON: " + why,
                  [&] { parse_json(text, "f.json"); });
   };
-  refuse("", "it is empty");
-  refuse(" \n", "it is empty");
-  refuse("{\"a\": [1, 2", "it ends too early");
-  refuse("x", "something is wrong in line 1, column 1");
-  refuse("{\n  \"a\": 1,\n  \"b\": x\n}\n", "something is wrong in line 3, column 8");
-  refuse("{}\n}", "something is wrong in line 2, column 1");
-  refuse("{\"a\": 1e999}", "a number is out of range");
+  expect_rejected("", "it is empty");
+  expect_rejected(" \n", "it is empty");
+  expect_rejected("{\"a\": [1, 2", "it is truncated");
+  expect_rejected("x", "syntax error in line 1, column 1");
+  expect_rejected("{\n  \"a\": 1,\n  \"b\": x\n}\n", "syntax error in line 3, column 8");
+  expect_rejected("{}\n}", "syntax error in line 2, column 1");
+  expect_rejected("{\"a\": 1e999}", "a number is out of range");
 }
 
-TEST_F(TokenizerFolderTest, SaysWhatIsOfTheWrongType) {
+TEST_F(TokenizerFolderTest, RejectsValuesOfTheWrongType) {
   write("tokenizer_config.json", R"({"legacy": 1, "eos_token": 3,
     "added_tokens_decoder": {"five": "<x>"}})");
   const TokenizerFolder folder(folder_);
-  expect_error(ErrorCode::corrupt_file, "\"legacy\" is not true or false",
+  expect_error(ErrorCode::corrupt_file, "\"legacy\" must be true or false",
                [&] { folder.flag("legacy"); });
-  expect_error(ErrorCode::corrupt_file, "\"eos_token\" is not", [&] { folder.token("eos_token"); });
+  expect_error(ErrorCode::corrupt_file, "\"eos_token\" must be",
+               [&] { folder.token("eos_token"); });
   expect_error(ErrorCode::corrupt_file, "added_tokens_decoder", [&] { folder.added_tokens(); });
   write("special_tokens_map.json", "{\"x\": " + std::string(100'000, '['));
-  expect_error(ErrorCode::corrupt_file, "special_tokens_map.json: lists and objects are nested",
+  expect_error(ErrorCode::corrupt_file,
+               "special_tokens_map.json: lists and objects must not be nested",
                [&] { TokenizerFolder again(folder_); });
   write("special_tokens_map.json", "{}");
   write("config.json", "3");
-  expect_error(ErrorCode::corrupt_file, "config.json: expected a JSON object",
+  expect_error(ErrorCode::corrupt_file, "config.json: must be a JSON object",
                [&] { TokenizerFolder again(folder_); });
 }
 

@@ -7,7 +7,7 @@
 namespace heed {
 namespace {
 
-TEST(LoadTokenizer, NamesThePathThatIsNotThere) {
+TEST(LoadTokenizer, NamesAMissingPath) {
   try {
     load_tokenizer("no/such/folder");
     FAIL() << "loaded a tokenizer from nothing";

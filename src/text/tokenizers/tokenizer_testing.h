@@ -1,4 +1,4 @@
-// What the tests of tokenizers share; for *_test.cc only.
+// Shared by tests of tokenizers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace heed {
 
-// A folder of reference tokenizers: in the repository, or, for the large ones, in ../shared.
+// A folder of reference tokenizers: in the repository or, for large ones, in ../shared.
 inline std::string golden_tokenizer(const std::string& name) {
   const std::string own = std::string(HEED_TEST_DATA) + "/golden/tokenizers/" + name;
   return std::filesystem::exists(own) ? own
@@ -37,7 +37,7 @@ inline void expect_golden(const Tokenizer& tokenizer, const std::string& folder)
     EXPECT_EQ(tokenizer.encode_ids(text, no_special), plain) << text;
     EXPECT_EQ(tokenizer.decode(ids), decoded) << text;
     ++cases;
-    if (testing::Test::HasFailure() && ++faults == 5) return;  // the rest would say the same
+    if (testing::Test::HasFailure() && ++faults == 5) return;  // enough to diagnose
   }
   EXPECT_GT(cases, 0);
 }
@@ -48,7 +48,7 @@ inline void expect_golden(const std::string& folder, const std::string& file = "
   expect_golden(*load_tokenizer(file.empty() ? folder : folder + "/" + file), folder);
 }
 
-// Spans lie in the text, in order, and there is one for each id.
+// One span per id, in order, inside the text.
 inline void expect_good_offsets(const Tokenizer& tokenizer, const std::string& text) {
   const Encoding e = tokenizer.encode(text);
   ASSERT_EQ(e.offsets.size(), e.ids.size());

@@ -10,7 +10,7 @@
 namespace heed {
 namespace {
 
-using PairKey = uint64_t;  // left in the upper half: keys are ordered as pairs are
+using PairKey = uint64_t;  // left in the upper half: keys sort like pairs
 
 PairKey key_of(int32_t left, int32_t right) {
   return static_cast<PairKey>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
@@ -30,7 +30,7 @@ struct Candidate {
   int64_t count = 0;
   PairKey key = 0;
 
-  bool operator<(const Candidate& other) const {  // the largest comes out of the heap first
+  bool operator<(const Candidate& other) const {  // the heap pops the largest first
     return count != other.count ? count < other.count : key > other.key;
   }
 };
@@ -43,7 +43,7 @@ class Learner {
     for (size_t id = 0; id < names_.size(); ++id) {
       by_name_.emplace(names_[id], static_cast<int32_t>(id));
     }
-    HEED_CHECK(by_name_.size() == names_.size(), "symbols have names of their own");
+    HEED_CHECK(by_name_.size() == names_.size(), "symbol names must be unique");
     for (size_t word = 0; word < words_.size(); ++word) {
       const std::vector<int32_t>& symbols = words_[word].symbols;
       for (size_t i = 1; i < symbols.size(); ++i) {
@@ -63,7 +63,7 @@ class Learner {
       const auto found = pairs_.find(top.key);
       const int64_t count = found == pairs_.end() ? 0 : found->second.count;
       if (count != top.count) {
-        // It has become rarer since. (One that has become more frequent was pushed again.)
+        // Stale: its count has decreased. (One whose count increased was pushed again.)
         if (count < top.count) push(top.key, count);
         continue;
       }
@@ -80,7 +80,7 @@ class Learner {
  private:
   struct Pair {
     int64_t count = 0;
-    std::vector<int32_t> words;  // that had it once, in rising order; some more than once
+    std::vector<int32_t> words;  // that contained it, ascending, possibly repeated
   };
 
   void push(PairKey key, int64_t count) {
@@ -112,7 +112,7 @@ class Learner {
     std::sort(with_it.begin(), with_it.end());
     with_it.erase(std::unique(with_it.begin(), with_it.end()), with_it.end());
     for (const int32_t word : with_it) merge_in(word, merge);
-    // The merged pair itself is gone, though a word like "aaa" counted it while it was changed.
+    // No occurrence is left, although a word like "aaa" counted it during the change.
     pairs_.erase(key);
     changed_.erase(key);
     for (const PairKey other : changed_) {

@@ -1,9 +1,9 @@
-// Byte pair encoding's learning (Sennrich et al., 2016): the most frequent pair of neighbouring
-// symbols becomes a symbol of its own, again and again.
+// Learns BPE merges (Sennrich et al., 2016): repeatedly merges the most frequent pair of adjacent
+// symbols.
 //
-// Counts are kept for all pairs and changed only where a merge touches a word; a heap, whose
-// entries may be out of date, finds the largest. Ties go to the pair of lower numbers, so the
-// result depends on nothing but the words: it is that of Hugging Face's trainer.
+// Pair counts are updated only in words that a merge changes; a heap with lazily updated entries
+// finds the largest. Ties go to the pair with the lower ids, so the result depends only on the words
+// and equals that of Hugging Face's trainer.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ struct TrainingWord {
 
 struct PairMerge {
   int32_t left = 0, right = 0;
-  int32_t result = 0;  // a new symbol, or one that has this name already
+  int32_t result = 0;  // a new symbol, or the existing one of this name
 };
 
 struct PairMergesOptions {
-  int64_t symbols = 0;    // stop when there are so many
-  int64_t min_count = 2;  // a pair seen less often is a coincidence
-  // Taken off the front of a pair's right half: WordPiece's "##".
+  int64_t symbols = 0;    // stop at this vocabulary size
+  int64_t min_count = 2;  // rarer pairs are not merged
+  // Removed from the right half of a pair: WordPiece's "##".
   std::string continuing_prefix{};
   std::function<void(double done)> progress{};
 };
 
-// Grows `names`, which holds those of the words' symbols, and returns the merges in order. Ends
-// early when no pair is left; names.size() tells.
+// Appends to `names`, the names of the symbols, and returns the merges in order. Stops early when no
+// pair is left: compare names.size().
 std::vector<PairMerge> learn_merges(std::vector<TrainingWord> words,
                                     std::vector<std::string>& names,
                                     const PairMergesOptions& options);

@@ -40,17 +40,17 @@ std::string shown(const std::vector<PairMerge>& merges, const std::vector<std::s
 }
 
 // The worked example of Sennrich, Haddow & Birch (2016), algorithm 1, with "_" for their "</w>".
-TEST(PairMerges, LearnsThePapersExample) {
+TEST(PairMerges, LearnsTheExampleOfThePaper) {
   Example e = example({{"low_", 5}, {"lower_", 2}, {"newest_", 6}, {"widest_", 3}});
   const size_t letters = e.names.size();
   const auto merges = learn_merges(
       e.words, e.names, {.symbols = static_cast<int64_t>(letters) + 7, .continuing_prefix = {}});
-  // The paper's merges; where pairs tie, as e+s, s+t and t+_ do at 9, lower numbers come first.
+  // The paper's merges; for ties (e+s, s+t and t+_ at 9) the lower ids win.
   EXPECT_EQ(shown(merges, e.names).substr(0, 41), "e+s=es t+_=t_ es+t_=est_ l+o=lo lo+w=low ");
   EXPECT_EQ(e.names.size(), letters + 7);
 }
 
-// The same by counting everything anew for each merge.
+// The same by recounting all pairs after each merge.
 std::vector<PairMerge> slow_merges(Example e, size_t limit, const std::string& prefix) {
   std::vector<PairMerge> merges;
   while (e.names.size() < limit) {
@@ -90,7 +90,7 @@ std::vector<PairMerge> slow_merges(Example e, size_t limit, const std::string& p
   return merges;
 }
 
-TEST(PairMerges, IsAsCountingAnew) {
+TEST(PairMerges, EqualsRecountingAfterEachMerge) {
   uint64_t state = 7;
   const auto random = [&state](uint64_t below) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -116,7 +116,7 @@ TEST(PairMerges, IsAsCountingAnew) {
   }
 }
 
-TEST(PairMerges, EndsWhenNothingIsLeft) {
+TEST(PairMerges, StopsWhenNoPairIsLeft) {
   Example e = example({{"abab", 2}, {"c", 9}});
   const auto merges = learn_merges(e.words, e.names, {.symbols = 100, .continuing_prefix = {}});
   EXPECT_EQ(shown(merges, e.names), "a+b=ab ab+ab=abab ");

@@ -1,4 +1,4 @@
-// Training of SentencePiece models, by the library's own trainer.
+// Trains SentencePiece models with the library's trainer.
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
@@ -22,21 +22,21 @@
 namespace heed {
 namespace {
 
-// The trainer's time grows with the square of a line in places; a line this long is no sentence.
+// The trainer is partly quadratic in the length of a line; a longer line is not a sentence.
 constexpr size_t kMaxSentenceBytes = 100'000;
-// How many shares the trainer cuts its work into. Sums of floats depend on it, so it is the same on
-// every machine, and not the number of threads that someone asks for.
+// The trainer's num_threads. Sums of floats depend on it, so it is constant and not the requested
+// number of threads.
 constexpr const char* kShares = "16";
 
-// The share of a text's characters that become pieces; others are unknown, and lost in what is
-// decoded. SentencePiece's default, for scripts of thousands of characters. Where there are fewer,
-// as in most languages, the digits and capitals of a small corpus would be among the rarest: all
-// become pieces.
+// Minimum character_coverage: the fraction of a text's characters that become pieces; others are
+// unknown and lost in decoding. SentencePiece's default, for scripts with thousands of characters.
+// With fewer characters, as in most languages, rare digits and capitals of a small corpus would be
+// excluded: then all become pieces.
 constexpr double kLeastCoverage = 0.9995;
-// The part of the vocabulary that they may take for that.
+// All characters become pieces if they take at most 1 / kCharacterPart of the vocabulary.
 constexpr int64_t kCharacterPart = 8;
 
-// Lines as the library wants them, each given back when the next one is asked for.
+// The lines for the library; each is valid until the next one is read.
 class Sentences : public sentencepiece::SentenceIterator {
  public:
   Sentences(TrainingLines& lines, TokenizerTrainingReport& report) {
@@ -60,7 +60,7 @@ class Sentences : public sentencepiece::SentenceIterator {
   sentencepiece::util::Status status() const override { return {}; }
   void Next() override { lines_.pop_front(); }
 
-  // Of the text's characters, the share to keep in a vocabulary of that size.
+  // The character_coverage for a vocabulary of that size.
   double coverage(int64_t vocabulary) const {
     std::vector<int64_t> counts;
     for (const auto& [character, count] : characters_) counts.push_back(count);
@@ -79,7 +79,7 @@ class Sentences : public sentencepiece::SentenceIterator {
   std::unordered_map<char32_t, int64_t> characters_;
 };
 
-// The library reads lists as CSV.
+// The library parses lists as CSV.
 std::string as_csv(const std::vector<std::string>& values) {
   std::string csv;
   for (const std::string& value : values) {
@@ -102,17 +102,19 @@ std::string as_csv(const std::vector<std::string>& values) {
     const size_t begin = at + words.size();
     return message.substr(begin, message.find_first_not_of("0123456789", begin) - begin);
   };
-  const std::string wanted = "a vocabulary of " + std::to_string(training.vocabulary);
+  const std::string requested = "a vocabulary of " + std::to_string(training.vocabulary);
   if (const std::string most = number_after("set it to a value <= "); !most.empty()) {
-    throw Error(ErrorCode::invalid_argument, wanted + " is more than this text can give: " + most,
-                "a vocabulary of at most " + most + ", or more text");
+    throw Error(ErrorCode::invalid_argument,
+                requested + " is too large for this text, which allows at most " + most,
+                "use a vocabulary of at most " + most + ", or more text");
   }
   if (message.find("smaller than required_chars") != std::string::npos) {
     const std::string needed = number_after(" vs ");
-    throw Error(ErrorCode::invalid_argument,
-                wanted + " is too small for the characters of this text" +
-                    (needed.empty() ? "" : ", which need " + needed),
-                "a larger vocabulary, or --type byte-bpe, which needs 256 characters for any text");
+    throw Error(
+        ErrorCode::invalid_argument,
+        requested + " is too small for the characters of this text" +
+            (needed.empty() ? "" : ", which need " + needed),
+        "use a larger vocabulary, or --type byte-bpe, which needs 256 characters for any text");
   }
   throw Error(ErrorCode::invalid_argument, "the tokenizer cannot be trained: " + message);
 }

@@ -1,7 +1,7 @@
-// Training of byte-level BPE (GPT-2's) and WordPiece (BERT's).
+// Trains byte-level BPE (GPT-2) and WordPiece (BERT).
 //
-// Text is cut into words by the very steps that will cut it when the tokenizer is used; each word
-// counts as often as it comes, and pair_merges.h learns from the counts.
+// The trained tokenizer's own normalizer and pre-tokenizer split the text into words; pair_merges.h
+// learns from the word counts.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -31,8 +31,8 @@ using WordCounts = std::unordered_map<std::string, int64_t>;
 
 constexpr size_t kBatchBytes = 16 << 20;
 
-// Counts words(line, counts) over all lines, several threads at a time. Sums of whole numbers, so
-// the result is the same however the lines are shared out.
+// Counts words(line, counts) over all lines on several threads. Integer sums, so the result does not
+// depend on how the lines are distributed.
 template <class Words>
 std::map<std::string, int64_t> count_words(TrainingLines& lines, int threads, const Words& words) {
   ThreadPool pool(threads);
@@ -83,15 +83,15 @@ void check_room(const TokenizerTraining& training, size_t needed) {
                   " is too small for the characters of this text and the special tokens, which "
                   "need " +
                   std::to_string(needed),
-              "a larger vocabulary");
+              "use a larger vocabulary");
 }
 
 void check_reached(const TokenizerTraining& training, size_t reached) {
   if (to_signed(reached) >= training.vocabulary) return;
   throw Error(ErrorCode::invalid_argument,
               "a vocabulary of " + std::to_string(training.vocabulary) +
-                  " is more than this text can give: " + std::to_string(reached),
-              "a vocabulary of at most " + std::to_string(reached) + ", or more text");
+                  " is too large for this text, which allows at most " + std::to_string(reached),
+              "use a vocabulary of at most " + std::to_string(reached) + ", or more text");
 }
 
 PairMergesOptions merges_options(const TokenizerTraining& training, const std::string& prefix) {
@@ -142,11 +142,11 @@ std::string lowered(std::string_view text) {
   return lower;
 }
 
-// What differs between those that cut texts into bytes and merge them.
+// What differs between the byte-level BPE families.
 struct ByteLevelFamily {
-  std::vector<std::string> own;  // special tokens, the first ids
-  Json config;                   // tokenizer_config.json, but for what all have
-  Json post_processor;           // null: nothing around a text
+  std::vector<std::string> own;  // special tokens, with the first ids
+  Json config;                   // the family's part of tokenizer_config.json
+  Json post_processor;           // null: no special tokens around a text
 };
 
 Json byte_bpe_json(const std::vector<std::string>& names, size_t specials, const Json& merges,
@@ -174,7 +174,7 @@ Json byte_bpe_json(const std::vector<std::string>& names, size_t specials, const
             {"merges", merges}}}};
 }
 
-// BERT's characters, as words begin with them and as they go on.
+// Initial symbols of WordPiece: characters at the start of a word, and continuations.
 struct Alphabet {
   std::map<std::string, int32_t> first, later;  // later: with "##"
 };
@@ -190,8 +190,8 @@ void each_character(const std::string& word, Function function) {
   }
 }
 
-// The characters that make up 99.95 % of the text, as SentencePiece counts them: a vocabulary is
-// too precious for one that came once.
+// The characters that cover 99.95 % of the text, SentencePiece's default coverage; rarer ones would
+// waste vocabulary.
 std::map<std::string, int64_t> frequent_characters(const std::map<std::string, int64_t>& words) {
   constexpr double kCoverage = 0.9995;
   std::map<std::string, int64_t> counts;
@@ -252,7 +252,7 @@ TokenizerPtr train_byte_level(const TokenizerTraining& training, TokenizerTraini
                               const ByteLevelFamily& family) {
   std::vector<std::string> names = names_of_specials(family.own, training);
   const size_t specials = names.size();
-  // The alphabet in the order of its characters' numbers, as Hugging Face's trainer has it.
+  // The alphabet in code point order, as in Hugging Face's trainer.
   std::vector<std::pair<char32_t, size_t>> order;
   for (size_t byte = 0; byte < 256; ++byte) {
     order.emplace_back(decode_utf8(byte_alphabet()[byte], 0).value, byte);

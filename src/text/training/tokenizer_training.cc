@@ -37,10 +37,11 @@ void check_special_tokens(const std::vector<std::string>& tokens) {
   for (const std::string& token : tokens) {
     const bool blank = token.find_first_not_of(" \t\r\n") == std::string::npos;
     if (blank || !is_utf8(token) || token.find('\0') != std::string::npos) {
-      throw Error(ErrorCode::invalid_argument, "a special token is empty or not UTF-8");
+      throw Error(ErrorCode::invalid_argument, "a special token must be UTF-8 and not empty");
     }
     if (!seen.insert(token).second) {
-      throw Error(ErrorCode::invalid_argument, "the special token " + token + " is given twice");
+      throw Error(ErrorCode::invalid_argument,
+                  "special tokens must be unique, got " + token + " twice");
     }
   }
 }
@@ -70,7 +71,7 @@ TokenizerPtr train_char(const TokenizerTraining& training, TokenizerTrainingRepo
     }
   }
   lines.check_not_empty();
-  counts.erase(kReplacementCharacter);  // stands for what is no character: unknown
+  counts.erase(kReplacementCharacter);  // replaces invalid bytes: unknown
   std::vector<std::pair<int64_t, char32_t>> order;
   for (const auto& [c, count] : counts) order.emplace_back(-count, c);
   std::sort(order.begin(), order.end());
@@ -80,12 +81,12 @@ TokenizerPtr train_char(const TokenizerTraining& training, TokenizerTrainingRepo
   if (room < 1) {
     throw Error(ErrorCode::invalid_argument,
                 "a vocabulary of " + std::to_string(training.vocabulary) +
-                    " has no room for a character beside the special tokens");
+                    " must have room for a character besides the special tokens");
   }
   if (static_cast<int64_t>(order.size()) > room) order.resize(static_cast<size_t>(room));
   CharTokenizerOptions options;
   for (const auto& [count, c] : order) options.characters.push_back(c);
-  // In Unicode's order, which people expect of a table of characters.
+  // In code point order.
   std::sort(options.characters.begin(), options.characters.end());
   options.special_tokens = training.special_tokens;
   options.lowercase = training.lowercase;
@@ -97,9 +98,9 @@ TokenizerPtr train_tokenizer(const TokenizerTraining& training, TokenizerTrainin
   TokenizerTrainingReport& counts = report ? *report : own;
   counts = {};
   if (training.vocabulary < 1 || training.vocabulary > kMaxVocabulary) {
-    throw Error(ErrorCode::invalid_argument,
-                "a vocabulary of " + std::to_string(training.vocabulary) + ": expected 1 … " +
-                    std::to_string(kMaxVocabulary));
+    throw Error(ErrorCode::invalid_argument, "the vocabulary must be from 1 to " +
+                                                 std::to_string(kMaxVocabulary) + ", got " +
+                                                 std::to_string(training.vocabulary));
   }
   check_special_tokens(training.special_tokens);
   std::vector<std::string> types;
@@ -110,7 +111,7 @@ TokenizerPtr train_tokenizer(const TokenizerTraining& training, TokenizerTrainin
   std::string list;
   for (const std::string& type : types) list += (list.empty() ? "" : ", ") + type;
   const auto near = nearest(training.type, types);
-  throw Error(ErrorCode::invalid_argument, "no tokenizer type '" + training.type + "'",
+  throw Error(ErrorCode::invalid_argument, "unknown tokenizer type '" + training.type + "'",
               near ? "did you mean '" + *near + "'?" : "one of: " + list);
 }
 

@@ -1,4 +1,4 @@
-// The trainers behind train_tokenizer(), one a kind.
+// The trainers of train_tokenizer(), one per type.
 #pragma once
 
 #include "heed/tokenizer.h"

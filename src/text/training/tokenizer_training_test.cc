@@ -10,7 +10,7 @@ using Ids = std::vector<int32_t>;
 
 class TrainTokenizer : public FolderTest {
  protected:
-  // A little English in which words come back, as a trainer needs it.
+  // A short English text with repeated words.
   std::string text(const std::string& name = "text") {
     const std::vector<std::string> people = {"the king", "The queen", "a fool", "old Hamlet"};
     const std::vector<std::string> deeds = {"walked to", "was seen in", "will never leave"};
@@ -44,7 +44,7 @@ class TrainTokenizer : public FolderTest {
 };
 
 TEST_F(TrainTokenizer, SentencePieceKeepsRareCharacters) {
-  // Ten letters in many words, and one line with others, which are 0.02 % of the text.
+  // Ten letters in many words, and one line of other characters: 0.02 % of the text.
   std::string lines = "Ärzte: 4 (of 789), 56 %\n";
   for (int i = 0; i < 20'000; ++i) {
     for (int n = i; n > 0; n /= 10) lines += static_cast<char>('a' + n % 10);
@@ -56,7 +56,7 @@ TEST_F(TrainTokenizer, SentencePieceKeepsRareCharacters) {
   TokenizerPtr trained = train_tokenizer(settings);
   EXPECT_EQ(trained->decode(trained->encode_ids(text)), text);
 
-  // They would be more than an eighth of this vocabulary, and stay out.
+  // They would take more than an eighth of this vocabulary, and are excluded.
   settings.vocabulary = 100;
   trained = train_tokenizer(settings);
   EXPECT_THAT(trained->encode_ids("789"), testing::Contains(trained->special_ids().unknown));
@@ -100,7 +100,7 @@ TEST_F(TrainTokenizer, ByteLevelBpe) {
     EXPECT_EQ(trained->decode(trained->encode_ids(line)), line);
   }
   expect_saved(*trained);
-  // GPT-2's own files say the same as tokenizer.json.
+  // vocab.json and merges.txt are equivalent to tokenizer.json.
   std::filesystem::remove(path("saved/tokenizer.json"));
   EXPECT_EQ(load_tokenizer(path("saved"))->encode_ids("the king was"),
             trained->encode_ids("the king was"));
@@ -146,7 +146,7 @@ TEST_F(TrainTokenizer, WordPiece) {
   EXPECT_EQ(load_tokenizer(path("saved"))->encode_ids(line), trained->encode_ids(line));
 }
 
-TEST_F(TrainTokenizer, GivesTheSameForAnyNumberOfThreads) {
+TEST_F(TrainTokenizer, IsIndependentOfTheNumberOfThreads) {
   for (const std::string type : {"byte-bpe", "wordpiece"}) {
     TokenizerTraining settings = training(type, type == "wordpiece" ? 90 : 320);
     settings.threads = 1;
@@ -157,7 +157,7 @@ TEST_F(TrainTokenizer, GivesTheSameForAnyNumberOfThreads) {
   }
 }
 
-TEST_F(TrainTokenizer, LowersCapitals) {
+TEST_F(TrainTokenizer, LowercasesText) {
   for (const std::string type : {"unigram", "char", "byte-bpe"}) {
     TokenizerTraining settings = training(type, type == "byte-bpe" ? 280 : 38);
     settings.lowercase = true;
@@ -194,26 +194,26 @@ TEST_F(TrainTokenizer, BytesNeedNoText) {
   expect_saved(*trained);
 }
 
-TEST_F(TrainTokenizer, SaysWhatDoesNotFit) {
-  const auto refuse = [](const TokenizerTraining& settings, const std::string& message) {
+TEST_F(TrainTokenizer, RejectsInvalidSettings) {
+  const auto expect_rejected = [](const TokenizerTraining& settings, const std::string& message) {
     expect_error(ErrorCode::invalid_argument, message, [&] { train_tokenizer(settings); });
   };
-  refuse(training("pbe", 8000), "no tokenizer type 'pbe'");
-  refuse(training("bpe", 0), "a vocabulary of 0");
+  expect_rejected(training("pbe", 8000), "unknown tokenizer type 'pbe'");
+  expect_rejected(training("bpe", 0), "the vocabulary must be from 1 to");
   for (const std::string type : {"bpe", "unigram", "byte-bpe", "wordpiece"}) {
-    refuse(training(type, 8000), "a vocabulary of 8000 is more than this text can give: ");
-    refuse(training(type, 10), "a vocabulary of 10 is too small for the characters");
+    expect_rejected(training(type, 8000), "a vocabulary of 8000 is too large for this text");
+    expect_rejected(training(type, 10), "a vocabulary of 10 is too small for the characters");
     TokenizerTraining empty = training(type, 300);
     empty.files = {write("empty", "\n\n")};
-    refuse(empty, "empty is empty");
+    expect_rejected(empty, "empty is empty");
     empty.files = {path("nothing")};
     expect_error(ErrorCode::not_found, "nothing", [&] { train_tokenizer(empty); });
   }
   TokenizerTraining twice = training("bpe", 100);
   twice.special_tokens = {"<a>", "<a>"};
-  refuse(twice, "<a> is given twice");
+  expect_rejected(twice, "got <a> twice");
   twice.special_tokens = {""};
-  refuse(twice, "empty");
+  expect_rejected(twice, "empty");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ TrainingLines::TrainingLines(const TokenizerTraining& training, Invalid invalid,
     : training_(training), invalid_(invalid), report_(report) {
   if (training.files.empty()) {
     throw Error(ErrorCode::invalid_argument, "no text to train the tokenizer on",
-                "name at least one text file");
+                "pass at least one text file");
   }
   for (const std::string& file : training.files) {
     std::error_code no_size;

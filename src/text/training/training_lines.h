@@ -1,4 +1,4 @@
-// The lines of a tokenizer's training files: counted, made UTF-8, with progress.
+// Reads the lines of a tokenizer's training files: counts them, repairs UTF-8, reports progress.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@ namespace heed {
 
 class TrainingLines {
  public:
-  enum class Invalid { repaired, kept };  // what is not UTF-8
+  enum class Invalid { repaired, kept };  // invalid UTF-8
 
   TrainingLines(const TokenizerTraining& training, Invalid invalid,
                 TokenizerTrainingReport& report);
 
-  // The next line that has more than white space; false after the last file.
+  // The next line that is not blank; false after the last file.
   bool next(std::string& line);
 
-  // Throws invalid_argument when there was no text at all.
+  // Throws invalid_argument when there was no text.
   void check_not_empty() const;
 
  private:

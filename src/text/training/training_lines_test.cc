@@ -29,7 +29,7 @@ TEST_F(TrainingLinesTest, CountsWhatItReads) {
   EXPECT_EQ(read(training, TrainingLines::Invalid::kept), (Lines{"one", "\xff two", "three"}));
 }
 
-TEST_F(TrainingLinesTest, TellsProgress) {
+TEST_F(TrainingLinesTest, ReportsProgress) {
   TokenizerTraining training;
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += "a line\n";
@@ -42,7 +42,7 @@ TEST_F(TrainingLinesTest, TellsProgress) {
   EXPECT_LE(told.back(), 1.0);
 }
 
-TEST_F(TrainingLinesTest, WantsText) {
+TEST_F(TrainingLinesTest, RejectsEmptyFiles) {
   TokenizerTraining training;
   expect_error(ErrorCode::invalid_argument, "no text",
                [&] { read(training, TrainingLines::Invalid::kept); });
