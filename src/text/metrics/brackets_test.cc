@@ -131,8 +131,7 @@ TEST(BracketOptions, ReportsTheLineOfABadParameter) {
   EXPECT_EQ(problem("DELETE_LABELS X\n"),
             path + ":1: unknown parameter 'DELETE_LABELS' | did you mean 'DELETE_LABEL'?");
   EXPECT_EQ(problem("#\nEQ_LABEL X\n"), path + ":2: EQ_LABEL: must have 2 values, got 1 | ");
-  EXPECT_EQ(problem("CUTOFF_LEN x\n"),
-            path + ":1: CUTOFF_LEN: must be a whole number, got 'x' | ");
+  EXPECT_EQ(problem("CUTOFF_LEN x\n"), path + ":1: CUTOFF_LEN: must be a whole number, got 'x' | ");
   std::filesystem::remove(path);
 }
 
