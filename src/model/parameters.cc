@@ -204,7 +204,8 @@ class Declaration {
   std::vector<ParameterSpec> specs_;
 };
 
-// A number for a name that is the same everywhere (FNV-1a).
+// FNV-1a. Not xxHash: the value selects the random stream of a weight's initialization, so another hash
+// would change the initial weights of every seed.
 uint32_t stream_of(const std::string& name) {
   uint32_t hash = 2166136261u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;

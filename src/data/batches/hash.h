@@ -1,6 +1,8 @@
-// A fast 64-bit hash: checksums of the cache, fingerprints of what it was made from, duplicates.
+// A fast 64-bit hash, not cryptographic: checksums and fingerprints of token stores, duplicates.
 //
-// Not for secrets: it finds accidents, not attackers.
+// Not xxHash: its values are in the names and trailers of existing token stores, in the fingerprints
+// of train/validation splits, and mix_bits() defines the shuffle of every epoch. Another hash would
+// rebuild all caches, and a resumed run would see its examples in another order.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +14,7 @@
 
 namespace heed {
 
-// The end of MurmurHash3: every bit of x moves every bit of the result.
+// The finalizer of MurmurHash3: every bit of x affects every bit of the result.
 constexpr uint64_t mix_bits(uint64_t x) {
   x ^= x >> 33;
   x *= 0xFF51AFD7ED558CCDull;
@@ -24,7 +26,7 @@ constexpr uint64_t mix_bits(uint64_t x) {
 inline uint64_t hash_bytes(std::span<const std::byte> bytes, uint64_t seed = 0) {
   constexpr uint64_t kFactor = 0x9E3779B97F4A7C15ull;  // 2^64 / the golden ratio
   const uint64_t size = bytes.size();
-  // Four chains that do not wait for each other: the multiplication's delay is what bounds one.
+  // Four independent chains: one would be limited by the latency of the multiplication.
   uint64_t lanes[4] = {seed, seed + kFactor, seed ^ kFactor, ~seed};
   const auto word = [](const std::byte* from) {
     uint64_t value;
@@ -57,7 +59,7 @@ inline uint64_t hash_ids(std::span<const int32_t> ids, uint64_t seed = 0) {
   return hash_bytes(std::as_bytes(ids), seed);
 }
 
-// As names of files have it: 16 digits.
+// 16 digits, for file names.
 inline std::string hexadecimal(uint64_t number) {
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(number));

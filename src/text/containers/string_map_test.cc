@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
 namespace heed {
@@ -26,19 +25,6 @@ TEST(StringMap, KeepsTheFirstId) {
   EXPECT_EQ(map.find("a"), 1);
   EXPECT_EQ(map.insert({}, 3), -1);
   EXPECT_EQ(map.find(""), 3);
-}
-
-TEST(HashText, TellsApartTextsOfEveryLength) {
-  std::set<uint64_t> hashes;
-  size_t texts = 0;
-  for (size_t bytes = 0; bytes < 70; ++bytes) {
-    for (size_t changed = 0; changed <= bytes; ++changed, ++texts) {
-      std::string text(bytes, 'a');
-      if (changed < bytes) text[changed] = 'b';
-      hashes.insert(hash_text(text));
-    }
-  }
-  EXPECT_EQ(hashes.size(), texts);
 }
 
 }  // namespace
