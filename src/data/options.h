@@ -1,6 +1,6 @@
-// What to read and what to make of it: the [data] and [objective] of a recipe.
+// The [data] and [objective] settings of a recipe: corpora, filters, objective, batches.
 //
-// Plain structs with defaults; stream.h turns them into batches.
+// Plain structs with defaults; stream.h makes batches from them.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@
 
 namespace heed {
 
-// What the batches teach.
+// The training objective.
 enum class Objective {
   translation,      // encoder-decoder: text to text, teacher-forced
-  causal_lm,        // decoder-only: each token from those before it
-  masked_lm,        // encoder-only: hidden tokens (BERT, RoBERTa)
-  span_corruption,  // encoder-decoder: T5's missing spans
-  denoising,        // encoder-decoder: BART's infilling and permuted sentences
+  causal_lm,        // decoder-only: next-token prediction
+  masked_lm,        // encoder-only: masked tokens (BERT, RoBERTa)
+  span_corruption,  // encoder-decoder: T5's span corruption
+  denoising,        // encoder-decoder: BART's text infilling and sentence permutation
   classification,   // one class for a text or a pair
   regression,       // one number for a text or a pair
-  tagging,          // one class for each word
-  parsing,          // encoder-decoder: a sentence to its linearised tree
+  tagging,          // one class per word
+  parsing,          // encoder-decoder: a sentence to its linearized tree
 };
 
 template <>
@@ -40,18 +40,18 @@ inline constexpr std::array kEnumNames<Objective>{
     EnumName<Objective>{Objective::tagging, "tagging"},
     EnumName<Objective>{Objective::parsing, "parsing"}};
 
-// How examples lie in the files. Any of them may be compressed (.gz, .zst).
+// The file formats of a corpus. Files may be compressed (.gz, .zst).
 enum class CorpusFormat {
-  automatic,  // told by the names of the files: .tsv, .csv, .jsonl, .conllu, .conll, .mrg; two
-              // files are parallel, and other single ones text (labelled, for classification)
-  text,       // plain; `unit` says what one document is
-  parallel,   // two files, line by line
-  tsv,        // columns between tabs; more columns than are asked for are left aside
-  csv,        // columns between commas, quoted as in RFC 4180
-  jsonl,      // one JSON object a line
-  labelled,   // the label, a space, the text
-  conll,      // a word a line with its columns, a blank line after each sentence (CoNLL-U too)
-  brackets,   // Penn Treebank: (S (NP …) …)
+  automatic,  // by the file names: .tsv, .csv, .jsonl, .conllu, .conll, .mrg; two files are parallel,
+              // other single files are text (labelled, for classification)
+  text,       // plain text; `unit` defines a document
+  parallel,  // two files, line by line
+  tsv,       // tab-separated columns; further columns are ignored
+  csv,       // comma-separated columns, quoted as in RFC 4180
+  jsonl,     // one JSON object per line
+  labelled,  // the label, a space, the text
+  conll,     // one word per line with its columns, sentences separated by blank lines; also CoNLL-U
+  brackets,  // Penn Treebank: (S (NP …) …)
 };
 
 template <>
@@ -66,11 +66,11 @@ inline constexpr std::array kEnumNames<CorpusFormat>{
     EnumName<CorpusFormat>{CorpusFormat::conll, "conll"},
     EnumName<CorpusFormat>{CorpusFormat::brackets, "brackets"}};
 
-// What one document of a plain text is.
+// What a document of a plain text is.
 enum class TextUnit {
   line,       // each line
-  paragraph,  // lines up to a blank one, each a sentence (what BERT's sentence pairs want)
-  file,       // a whole file, newlines and all (what a character model wants)
+  paragraph,  // lines up to a blank one, each a sentence; for BERT's sentence pairs
+  file,       // a whole file, including newlines; for character models
 };
 
 template <>
@@ -80,43 +80,42 @@ inline constexpr std::array kEnumNames<TextUnit>{
     EnumName<TextUnit>{TextUnit::file, "file"}};
 
 struct CorpusOptions {
-  std::vector<std::string> files;  // one; source and target; or several texts, read in turn
+  std::vector<std::string> files;  // one; source and target; or several texts
   CorpusFormat format = CorpusFormat::automatic;
-  // Columns of TSV, CSV and CoNLL by number from 1, of JSONL (and a CSV with a header) by name.
-  // Empty: 1 and 2; "source" and "target", or "text"; the label's is the last one that is needed,
-  // "label" in JSONL, and in CoNLL-U column 4 (UPOS), in CoNLL the last. Words of CoNLL-U: 2.
+  // Columns of TSV, CSV and CoNLL by number from 1; of JSONL, or CSV with a header, by name.
+  // Defaults: 1 and 2; "source" and "target", or "text". The label: the column after the texts,
+  // "label" in JSONL, column 4 (UPOS) in CoNLL-U, the last in CoNLL. Words of CoNLL-U: column 2.
   std::string first_column{}, second_column{}, label_column{};
   TextUnit unit = TextUnit::line;
-  LinearWords tree_words = LinearWords::xx;  // brackets: what a word is in a linear tree
-  // Put in front of every text, as T5 does ("translate English to German: ") and Marian (">>de<<
-  // ").
+  LinearWords tree_words = LinearWords::xx;  // brackets: how a linear tree denotes words
+  // Prepended to every source text, as for T5 ("translate English to German: ") and Marian
+  // (">>de<< ").
   std::string source_prefix{};
-  // One piece of the vocabulary that every target begins with, as M2M100 does ("__de__").
+  // One token that every target begins with, as for M2M100 ("__de__").
   std::string target_prefix{};
-  double weight = 1;  // of this corpus among several
+  double weight = 1;  // sampling weight among several corpora
 
   bool operator==(const CorpusOptions&) const = default;
 };
 
-// What is left out of a corpus. Nothing is left out silently: CorpusReport has the counts.
+// Which examples are skipped. CorpusReport has the counts.
 struct FilterOptions {
   int64_t min_tokens = 1;
-  // Special tokens included. Longer translations and trees are left out; texts to classify or tag
-  // are cut; documents are divided (see ObjectiveOptions::block_tokens).
+  // Including special tokens. Longer translations and trees are skipped; texts to classify or tag are
+  // truncated; documents are split (see ObjectiveOptions::block_tokens).
   int64_t max_tokens = 1024;
-  double max_ratio = 0;              // of the longer side's tokens to the shorter's; 0: any
-  bool duplicates = false;           // leave out examples that were seen before (16 bytes each)
-  int64_t max_line_bytes = 1 << 20;  // a longer line is left out before it is looked at
+  double max_ratio = 0;              // of the longer side's tokens to the shorter's; 0: no limit
+  bool duplicates = false;           // skip duplicates (16 bytes of memory per example)
+  int64_t max_line_bytes = 1 << 20;  // longer lines are skipped before tokenization
 
   bool operator==(const FilterOptions&) const = default;
 };
 
 // How documents become sequences of a masked language model.
 enum class MaskedInput {
-  documents,       // each document by itself, cut at block_tokens
-  full_sentences,  // RoBERTa: sentences in a row, also of neighbouring documents, up to
-                   // block_tokens
-  sentence_pairs,  // BERT: two texts, and whether the second follows the first
+  documents,       // each document separately, split at block_tokens
+  full_sentences,  // RoBERTa: consecutive sentences, across documents, up to block_tokens
+  sentence_pairs,  // BERT: two texts, with next sentence prediction
 };
 
 template <>
@@ -128,33 +127,32 @@ inline constexpr std::array kEnumNames<MaskedInput>{
 struct ObjectiveOptions {
   Objective kind = Objective::translation;
 
-  // translation: how often a piece is taken apart into the two it was merged of, anew in each epoch
-  // (BPE-dropout; piece_splits.h). A side that would become longer than max_tokens stays as it is.
-  // 0: texts as the tokenizer has them.
+  // translation: BPE-dropout, the probability that a token is split into the two it was merged from,
+  // drawn in every epoch (piece_splits.h). A side that would exceed max_tokens is not split. 0: off.
   double subword_dropout = 0;
 
-  // The longest sequence that is made of a document: causal_lm, masked_lm, denoising. For
-  // span_corruption the longest input after its spans were taken out.
+  // Maximum sequence length of a document's pieces: causal_lm, masked_lm, denoising. For
+  // span_corruption, the maximum input length after corruption.
   int64_t block_tokens = 512;
-  // causal_lm: blocks of exactly block_tokens from random places of the whole corpus as one stream
-  // (nanoGPT's way), rather than documents one by one.
+  // causal_lm: blocks of exactly block_tokens at random offsets of the concatenated corpus (as in
+  // nanoGPT), instead of separate documents.
   bool random_blocks = false;
 
   MaskedInput masked_input = MaskedInput::documents;
-  double mask_rate = 0.15;    // masked_lm and span_corruption; BART's 0.3 is a choice to make
-  double mask_share = 0.8;    // of the chosen tokens: become the mask token …
-  double random_share = 0.1;  // … or another token; the others stay and are asked for too
-  bool whole_words = false;   // choose words, not tokens
-  // 0: every epoch chooses anew. n: n fixed choices in turn (BERT had 10; 1 is "static masking").
+  double mask_rate = 0.15;    // masked_lm, span_corruption, denoising (BART: 0.3)
+  double mask_share = 0.8;    // of the selected tokens: replaced by the mask token …
+  double random_share = 0.1;  // … or by a random token; the others are unchanged but predicted
+  bool whole_words = false;   // whole-word masking
+  // 0: dynamic masking, new in every epoch. n: n fixed masks in turn (BERT: 10; 1 is static masking).
   int64_t mask_copies = 0;
-  double next_sentence_random = 0.5;  // sentence_pairs: how often the second text is a random one
-  double short_sequences = 0.1;       // sentence_pairs: how often a shorter pair is made
+  double next_sentence_random = 0.5;  // sentence_pairs: probability of a random second text
+  double short_sequences = 0.1;       // sentence_pairs: probability of a shorter pair
 
   double mean_span = 3;          // span_corruption, denoising (Poisson's λ)
-  double permute_sentences = 1;  // denoising: the share of sentences that change places
+  double permute_sentences = 1;  // denoising: the fraction of sentences that are permuted
 
-  // Ids with a role; -1: the tokenizer's own. An encoder-decoder model's config knows its
-  // decoder_start_id (T5 and Marian: the padding's id, which is what -1 takes).
+  // -1: the tokenizer's ids. An encoder-decoder model's config has its decoder_start_id (T5 and
+  // Marian: the padding id, which is the default).
   int32_t decoder_start_id = -1;
   int32_t begin_id = -1, end_id = -1, mask_id = -1;
 
@@ -163,8 +161,8 @@ struct ObjectiveOptions {
 
 struct DataProgress {
   std::string_view file;  // being read
-  int64_t examples = 0;   // so far
-  double fraction = 0;    // of the corpus' bytes
+  int64_t examples = 0;   // read so far
+  double fraction = 0;    // of the corpus in bytes
 };
 
 struct StreamOptions {
@@ -172,24 +170,24 @@ struct StreamOptions {
   FilterOptions filters{};
   ObjectiveOptions objective{};
 
-  int64_t batch_tokens = 4096;  // most rows of a batch, both sides; a longer example comes alone
-  int64_t batch_sentences = 0;  // most sequences of a batch; 0: any number
+  int64_t batch_tokens = 4096;  // maximum rows of a batch, both sides; a longer example is alone
+  int64_t batch_sentences = 0;  // maximum sequences of a batch; 0: no limit
   bool group_by_length = true;
-  int64_t pool_examples = 1 << 16;  // among how many shuffled examples lengths are grouped
-  bool shuffle = true;              // false: in the corpus' order, which is how to validate
+  int64_t pool_examples = 1 << 16;  // shuffled examples per pool, within which lengths are bucketed
+  bool shuffle = true;              // false: corpus order, for validation
   uint64_t seed = 1;
-  // Several corpora: chosen by weight * size^(1 / temperature): 1 is by size, large is evenly
-  // (mT5 uses about 3.3).
+  // Several corpora are sampled in proportion to weight * size^(1 / temperature): 1 is by size, large
+  // is uniform (mT5 uses about 3.3).
   double temperature = 1;
-  int rank = 0, ranks = 1;  // of those that share the batches: rank takes every ranks-th batch
+  int rank = 0, ranks = 1;  // data parallel: each rank takes every ranks-th batch
 
-  // The classes, in the order of their numbers. Empty: those that the corpora hold, sorted; ask
-  // BatchStream::labels() and give them to the stream that validates.
+  // The classes by number. Empty: those of the corpora, sorted; pass BatchStream::labels() to the
+  // validation stream.
   std::vector<std::string> labels{};
 
-  // Where tokenised corpora are kept for the next start; empty: in memory, for this one only.
+  // The folder of token stores; empty: in memory only.
   std::string cache_folder{};
-  int threads = 0;  // that tokenise; 0: all. They change nothing but the time.
+  int threads = 0;  // for tokenization; 0: all. The result does not depend on it.
   std::function<void(const DataProgress&)> progress{};
 };
 

@@ -1,6 +1,6 @@
-// What one step of training reads: sequences packed end to end, and what should come out.
+// A training batch: packed sequences and their labels.
 //
-// Plain vectors that own their numbers; ops/batch.h borrows them as spans. Nothing is padded.
+// Owning vectors; ops/batch.h views them as spans. No padding.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace heed {
 
-// Sequences end to end, in the form of ops/batch.h's Batch.
+// Packed sequences, in the layout of ops/batch.h's Batch.
 struct Rows {
   std::vector<int32_t> tokens;       // [rows] ids
   std::vector<int32_t> positions;    // [rows] from 0 in each sequence
@@ -22,30 +22,30 @@ struct Rows {
   int64_t sequences() const { return static_cast<int64_t>(offsets.size()) - 1; }
   bool empty() const { return tokens.empty(); }
 
-  // Ends the sequence that began at the last offset, after its tokens were appended: fills in its
-  // positions, and token types of 0 where none were appended.
+  // Ends the current sequence after its tokens were appended: adds its positions, and token types 0
+  // where none were appended.
   void end_sequence();
 
   bool operator==(const Rows&) const = default;
 };
 
 struct TrainingBatch {
-  Rows input;   // the encoder's input, or all that a decoder-only or encoder-only model reads
-  Rows target;  // the decoder's input in an encoder-decoder model; else no sequences
+  Rows input;   // the encoder's input, or the input of a decoder-only or encoder-only model
+  Rows target;  // the decoder's input of an encoder-decoder model; otherwise no sequences
 
-  // The id, or the tag, that each row of `target` should predict (of `input` when there is no
-  // target); kIgnoreLabel where nothing is asked. Empty when the task has one answer a sequence.
+  // The label, an id or a tag, of each row of `target` (of `input` without a target); kIgnoreLabel for
+  // rows without one. Empty when the task has one label per sequence.
   std::vector<int32_t> labels;
   std::vector<int32_t> sequence_labels;  // [sequences] classes; or empty
-  std::vector<float> scores;             // [sequences] what a regression should give; or empty
+  std::vector<float> scores;             // [sequences] regression targets; or empty
   std::vector<int32_t> next_sentence;    // [sequences] 0: the second text follows, 1: it is random
-  // [sequences] which example of which corpus (numbered as StreamOptions::corpora) each one is:
-  // its number among those that were kept, from 0. Pieces of one document share it.
+  // [sequences] the example, by its index among those kept, and its corpus, by its index in
+  // StreamOptions::corpora. Pieces of one document share it.
   std::vector<int64_t> examples;
   std::vector<int32_t> corpora;
 
   int64_t sequences() const { return input.sequences(); }
-  int64_t rows() const { return input.rows() + target.rows(); }  // what the token budget counts
+  int64_t rows() const { return input.rows() + target.rows(); }  // counted against batch_tokens
   int64_t source_tokens() const { return input.rows(); }
   int64_t target_tokens() const { return target.rows(); }
 

@@ -8,7 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(Rows, EndSequenceCountsPositionsFromZeroInEach) {
+TEST(Rows, EndSequenceNumbersPositionsFromZero) {
   Rows rows;
   rows.tokens = {5, 6, 7};
   rows.end_sequence();

@@ -9,7 +9,7 @@
 namespace heed {
 
 Permutation::Permutation(uint64_t n, const RandomKey& key) : n_(n) {
-  HEED_CHECK(n > 0, "an order of nothing");
+  HEED_CHECK(n > 0, "a permutation must have elements");
   half_bits_ = std::max(1, (static_cast<int>(std::bit_width(n - 1)) + 1) / 2);
   for (int round = 0; round < kRounds; ++round) {
     const auto words = random_block(key, static_cast<uint64_t>(round));
@@ -18,7 +18,7 @@ Permutation::Permutation(uint64_t n, const RandomKey& key) : n_(n) {
 }
 
 uint64_t Permutation::operator()(uint64_t index) const {
-  HEED_DCHECK(index < n_, "past the permutation's end");
+  HEED_DCHECK(index < n_, "an index must be below n");
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   do {
     uint64_t left = index >> half_bits_, right = index & mask;

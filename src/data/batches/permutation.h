@@ -1,10 +1,10 @@
-// A random order of [0, n) that is computed, not stored: an epoch's shuffle without memory.
+// A random permutation of [0, n) that is computed, not stored: an epoch's shuffle in O(1) memory.
 //
 //   Permutation order(examples, {.seed = seed, .step = epoch});
 //   order(0), order(1), …        // each number below n once
 //
-// A Feistel network over the next even number of bits, keyed by the counter RNG, walks until it
-// lands inside [0, n) (Black & Rogaway 2002): at most four steps on average.
+// A Feistel network over the next even number of bits, keyed by the counter-based RNG, with cycle
+// walking until the result is inside [0, n) (Black & Rogaway 2002): at most four steps on average.
 #pragma once
 
 #include <array>

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-TEST(Permutation, GivesEachNumberOnce) {
+TEST(Permutation, ContainsEachNumberOnce) {
   for (const uint64_t n : {1, 2, 3, 4, 5, 7, 16, 17, 100, 1023, 1024, 1025, 29000}) {
     const Permutation order(n, {.seed = n});
     std::vector<int> seen(n);
@@ -17,7 +17,7 @@ TEST(Permutation, GivesEachNumberOnce) {
   }
 }
 
-TEST(Permutation, ReachesFarNumbersInALargeRange) {
+TEST(Permutation, CoversALargeRange) {
   const uint64_t n = uint64_t{1} << 40;
   const Permutation order(n, {.seed = 1});
   uint64_t all = 0;
@@ -41,7 +41,7 @@ TEST(Permutation, DiffersBySeedAndEpoch) {
   EXPECT_LT(same_ac, 10);
 }
 
-// Where a number lands, and which one follows it, are uniform over many keys.
+// The position of a number and its successor are uniform over many keys.
 TEST(Permutation, IsUniform) {
   constexpr uint64_t kSize = 10;
   constexpr int kKeys = 20000;

@@ -14,12 +14,12 @@ namespace {
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// The part of [0, n) that belongs to share number `part` of `parts`.
+// The range of part `part` when [0, n) is divided into `parts`.
 struct Part {
   uint64_t begin, end;
 };
 Part part_of(uint64_t n, uint64_t part, uint64_t parts) {
-  // n and parts are far below 2^32 · 2^32 only in sane cases: do not multiply them.
+  // n * part could overflow: divide first.
   const uint64_t size = n / parts, rest = n % parts;
   const auto start = [&](uint64_t p) { return p * size + std::min(p, rest); };
   return {start(part), start(part + 1)};
@@ -58,15 +58,15 @@ std::vector<uint64_t> cut_batches(std::span<const PlannedItem> items, int64_t to
     const auto items_left = static_cast<int64_t>(items.size() - begin);
     const int64_t batches_left = std::max(divide_up(rows_left, tokens),
                                           sentences > 0 ? divide_up(items_left, sentences) : 1);
-    const int64_t wanted = divide_up(rows_left, batches_left);
+    const int64_t target = divide_up(rows_left, batches_left);
     const int64_t most = sentences > 0 ? sentences : items_left;
     int64_t rows = items[begin].rows;
     size_t end = begin + 1;
     while (end < items.size() && static_cast<int64_t>(end - begin) < most) {
       const int64_t with_next = rows + items[end].rows;
       if (with_next > tokens) break;
-      // Past the wanted size, unless that is nearer to it.
-      if (with_next > wanted && with_next - wanted > wanted - rows) break;
+      // Stop before the target size is exceeded, unless exceeding it is closer.
+      if (with_next > target && with_next - target > target - rows) break;
       rows = with_next;
       ++end;
     }
@@ -82,14 +82,14 @@ Planner::Planner(const StreamOptions& options, std::span<const std::unique_ptr<I
   std::vector<int64_t> sizes;
   std::vector<double> weights;
   for (size_t c = 0; c < items.size(); ++c) {
-    HEED_CHECK(items[c]->size() > 0, "an empty corpus");
+    HEED_CHECK(items[c]->size() > 0, "a corpus must not be empty");
     sizes.push_back(items[c]->size());
     weights.push_back(options.corpora[c].weight);
   }
   if (options.shuffle) {
     shares_ = corpus_shares(sizes, weights, options.temperature);
   } else {
-    shares_.assign(sizes.begin(), sizes.end());  // everything once
+    shares_.assign(sizes.begin(), sizes.end());  // every item once
   }
   const int64_t pool = std::max<int64_t>(1, options.pool_examples);
   pools_ = static_cast<uint64_t>(std::max<int64_t>(1, (epoch_items() + pool / 2) / pool));
@@ -107,7 +107,7 @@ std::vector<PlannedItem> Planner::pool_items(uint64_t epoch, uint64_t pool) cons
     std::optional<Permutation> order;
     uint64_t order_pass = 0;
     for (uint64_t i = part.begin; i < part.end; ++i) {
-      // The corpus over and over again, from where the last epoch left it.
+      // Repeated passes over the corpus, continuing where the last epoch stopped.
       const uint64_t place = epoch * shares_[c] + i;
       PlannedItem item{.corpus = c, .rows = 0, .item = place % size, .pass = place / size};
       if (options_.shuffle) {
@@ -130,7 +130,7 @@ PoolPlan Planner::plan(uint64_t epoch, uint64_t pool) const {
   if (items.empty()) return {};
   const auto pool_site = [&](uint32_t site) { return site + static_cast<uint32_t>(pool); };
   if (options_.shuffle) {
-    if (items_.size() > 1) {  // those of several corpora come one corpus after the other
+    if (items_.size() > 1) {  // items of several corpora are still grouped by corpus
       const Permutation mix(items.size(), key_of(options_, epoch, pool_site(kPoolSite)));
       std::vector<PlannedItem> mixed(items.size());
       for (size_t i = 0; i < items.size(); ++i) mixed[i] = items[mix(i)];

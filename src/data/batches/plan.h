@@ -1,10 +1,9 @@
-// Which items make which batches: one pool of an epoch at a time.
+// Plans batches with length bucketing, one pool of an epoch at a time.
 //
-// Every epoch takes a fixed number of items from each corpus, in the order of a permutation of it.
-// An epoch's items are dealt into pools of about the same size; a pool's are mixed, sorted by
-// length and cut into batches of nearly the same size, whose order is then shuffled. A pool is a
-// random sample of the epoch, so nothing is gained by shuffling batches further apart, and a pool's
-// plan is all that has to be in memory.
+// Every epoch takes a fixed number of items from each corpus, in the order of a permutation. The
+// epoch is divided into pools of about the same size; a pool's items are sorted by length and cut
+// into batches of nearly the same size, whose order is shuffled. A pool is a random sample of the
+// epoch, so shuffling batches across pools would gain nothing, and only one pool's plan is in memory.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ struct PlannedItem {
 };
 
 struct PoolPlan {
-  std::vector<PlannedItem> items;    // in the order of batches
+  std::vector<PlannedItem> items;    // in batch order
   std::vector<uint64_t> batches{0};  // batch b is items [b] … [b + 1) - 1
 
   uint64_t size() const { return batches.size() - 1; }
@@ -35,7 +34,7 @@ struct PoolPlan {
 
 class Planner {
  public:
-  // Borrows both. items[c] are those of options.corpora[c]; none of them is empty.
+  // Keeps references to both. items[c] belong to options.corpora[c]; none is empty.
   Planner(const StreamOptions& options, std::span<const std::unique_ptr<Items>> items);
 
   uint64_t pools() const { return pools_; }  // of an epoch
@@ -47,18 +46,18 @@ class Planner {
 
   const StreamOptions& options_;
   std::span<const std::unique_ptr<Items>> items_;
-  std::vector<uint64_t> shares_;  // items an epoch takes from each corpus
+  std::vector<uint64_t> shares_;  // items per epoch from each corpus
   uint64_t pools_ = 1;
 };
 
-// How many items each of several corpora gives to an epoch that has as many as all together: in
-// proportion to weight * size^(1 / temperature).
+// The items per epoch of each corpus, in proportion to weight * size^(1 / temperature); their sum is
+// the total size.
 std::vector<uint64_t> corpus_shares(std::span<const int64_t> sizes, std::span<const double> weights,
                                     double temperature);
 
-// Where to cut items with these rows into batches of at most `tokens` rows and `sentences` items
-// (0: any number): ends of the batches. Batches are made about equally large rather than full with
-// a small one at the end, which would give its sentences a larger part in training than the others.
+// Cuts items into batches of at most `tokens` rows and `sentences` items (0: no limit); returns the
+// ends of the batches. Batches are about equally large instead of full with a small last one, whose
+// sentences would get a larger weight in training.
 std::vector<uint64_t> cut_batches(std::span<const PlannedItem> items, int64_t tokens,
                                   int64_t sentences);
 

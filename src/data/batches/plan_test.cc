@@ -76,7 +76,7 @@ TEST(Plan, EveryEpochHasEachItemOnce) {
   EXPECT_NE(setting.order(0), other.order(0));
 }
 
-TEST(Plan, BatchesKeepTheBudgetAndAreNearlyFull) {
+TEST(Plan, BatchesAreNearlyFullAndWithinTheBudget) {
   Setting setting({some_rows(1000, 2)});
   setting.options.pool_examples = 300;
   int64_t total = 0, batches = 0;
@@ -93,7 +93,7 @@ TEST(Plan, BatchesKeepTheBudgetAndAreNearlyFull) {
   EXPECT_GT(static_cast<double>(total) / static_cast<double>(batches), 165);
 }
 
-TEST(Plan, GroupsAlikeLengths) {
+TEST(Plan, BucketsByLength) {
   Setting setting({some_rows(2000, 3)});
   const auto spread = [&] {
     double sum = 0;
@@ -114,8 +114,8 @@ TEST(Plan, GroupsAlikeLengths) {
   EXPECT_GT(spread(), 20);
 }
 
-// Long and short batches come in no order: neither is seen first.
-TEST(Plan, OrderSaysNothingOfLength) {
+// Long and short batches are mixed.
+TEST(Plan, BatchOrderIsIndependentOfLength) {
   Setting setting({some_rows(3000, 4)});
   double early = 0, late = 0;
   for (uint64_t epoch = 0; epoch < 20; ++epoch) {
@@ -136,7 +136,7 @@ TEST(Plan, KeepsTheOrderWhenNotShuffled) {
   EXPECT_EQ(setting.order(3), order);
 }
 
-TEST(Plan, LongItemsComeAlone) {
+TEST(Plan, LongItemsAreAlone) {
   Setting setting({{10, 500, 20}});
   setting.options.shuffle = false;
   const PoolPlan plan = setting.epoch(0)[0];
@@ -161,7 +161,7 @@ TEST(Shares, FollowSizeWeightAndTemperature) {
   EXPECT_THAT(corpus_shares(sizes, std::vector<double>{1, 0}, 1), ElementsAre(1000, 0));
 }
 
-TEST(Plan, TakesSeveralCorporaByTheirShares) {
+TEST(Plan, SamplesCorporaByTheirShares) {
   Setting setting({some_rows(900, 6), some_rows(100, 7)});
   setting.options.temperature = 2;
   setting.options.pool_examples = 250;
@@ -183,7 +183,7 @@ TEST(Plan, TakesSeveralCorporaByTheirShares) {
     }
     EXPECT_EQ(large, 750);
     EXPECT_EQ(small, 250);
-    // The second epoch goes on with the 150 that the first left, and begins a new pass.
+    // The second epoch continues with the remaining 150 and starts a new pass.
     EXPECT_EQ(large_items.size() == 750, epoch == 0);
   }
   // 500 of 100 items, in whole passes: each one five times.

@@ -55,7 +55,7 @@ void check_options(const StreamOptions& options) {
   if (!problems.empty()) throw Error(ErrorCode::invalid_argument, "data: " + problems);
 }
 
-// 2 before 10, and words by their letters.
+// Numbers by value (2 before 10), other labels alphabetically.
 bool label_less(const std::string& a, const std::string& b) {
   const auto number = [](const std::string& text) {
     int64_t value = 0;
@@ -120,8 +120,9 @@ struct BatchStream::State {
                                 .label_map = label_maps[c]},
                                report));
     if (items.back()->size() == 0) {
-      throw Error(ErrorCode::invalid_argument, "nothing is left to train on. " + report.summary(),
-                  "look at the filters and at the first places that are named");
+      throw Error(ErrorCode::invalid_argument,
+                  "a corpus must have examples, all were skipped: " + report.summary(),
+                  "check the filters and the places named above");
     }
     reports.push_back(std::move(report));
   }
@@ -135,7 +136,7 @@ struct BatchStream::State {
     return *plan;
   }
 
-  // To the next batch, over pools that happen to be empty.
+  // To the next batch, skipping empty pools.
   void advance(Cursor& cursor) {
     ++cursor.batch;
     while (cursor.batch >= plan_at(cursor.epoch, cursor.pool).size()) {
@@ -185,10 +186,10 @@ TrainingBatch BatchStream::next(Cursor& cursor) {
   if (cursor.pool >= state.planner->pools() ||
       cursor.batch >= state.plan_at(cursor.epoch, cursor.pool).size()) {
     throw Error(ErrorCode::invalid_argument,
-                "the place in the corpus (epoch " + std::to_string(cursor.epoch) + ", pool " +
+                "the cursor (epoch " + std::to_string(cursor.epoch) + ", pool " +
                     std::to_string(cursor.pool) + ", batch " + std::to_string(cursor.batch) +
-                    ") is none of this corpus with these options",
-                "resume with the data and the batch sizes that the run began with");
+                    ") must be a position of this corpus with these options",
+                "resume with the data and batch sizes of the original run");
   }
   Cursor moving = cursor;
   for (int rank = 0; rank < state.options.rank; ++rank) state.advance(moving);
@@ -203,7 +204,7 @@ TrainingBatch BatchStream::largest_batch() {
   const auto shorter_first = [](const PlannedItem& a, const PlannedItem& b) {
     return a.rows > b.rows;
   };
-  // The longest seen so far, only as many as a batch takes.
+  // The longest items seen so far, as many as fit into a batch.
   std::priority_queue<PlannedItem, std::vector<PlannedItem>, decltype(shorter_first)> longest(
       shorter_first);
   int64_t rows = 0;
@@ -225,7 +226,7 @@ TrainingBatch BatchStream::largest_batch() {
   }
   std::vector<PlannedItem> planned;
   for (; !longest.empty(); longest.pop()) planned.push_back(longest.top());
-  // From the longest on, while they fit.
+  // From the longest, while they fit.
   std::reverse(planned.begin(), planned.end());
   TrainingBatch batch;
   int64_t left = state.options.batch_tokens;
@@ -233,7 +234,7 @@ TrainingBatch BatchStream::largest_batch() {
     const Items& items = *state.items[item.corpus];
     const bool fits = batch.sequences() == 0 || item.rows <= left;
     if (!fits && (!items.varies() || left < 2)) break;
-    // Where lengths vary, some pass may have what fills the batch.
+    // Where lengths vary, some pass may fill the batch.
     items.append_most(static_cast<int64_t>(item.item), fits ? item.rows : left, batch);
     if (!fits) break;
     left -= item.rows;

@@ -1,19 +1,19 @@
-// Batches without end, from any place: what training and validation iterate over.
+// An endless, resumable stream of batches for training and validation.
 //
 //   BatchStream stream({.corpora = {{.files = {"train.en", "train.de"}}}, .batch_tokens = 8192},
 //                      tokenizer);
-//   Cursor cursor;                                    // or the one a checkpoint kept
+//   Cursor cursor;                                    // or the one in a checkpoint
 //   for (;;) step(stream.next(cursor));
 //
 //   BatchStream valid({.corpora = …, .shuffle = false}, tokenizer);
 //   for (Cursor c; c.epoch == 0;) evaluate(valid.next(c));   // each example once
 //
-// What a batch holds depends on the options, the corpus and the cursor alone: not on threads, nor
-// on which batches were asked for before. So to resume is to keep a cursor.
+// A batch depends only on the options, the corpus and the cursor: not on threads or on earlier
+// batches. A run therefore resumes from a cursor alone.
 //
-// An epoch is shuffled as a whole (by a permutation that is computed, never stored), then dealt
-// into pools; examples of a pool are sorted by length and cut into batches, whose order is
-// shuffled. Memory is one pool's plan; the tokens stay in a mapped file.
+// An epoch is shuffled as a whole (by a permutation that is computed, not stored), then divided into
+// pools; the examples of a pool are bucketed by length into batches, whose order is shuffled. Memory
+// is one pool's plan; the tokens stay in a memory-mapped file.
 #pragma once
 
 #include <cstdint>
@@ -28,41 +28,39 @@
 
 namespace heed {
 
-// A place in the stream: the next batch to give.
+// A position in the stream: the next batch.
 struct Cursor {
-  uint64_t epoch = 0;  // how often everything has been seen
+  uint64_t epoch = 0;  // complete epochs
   uint64_t pool = 0;   // of the epoch
   uint64_t batch = 0;  // of the pool
 
   bool operator==(const Cursor&) const = default;
 };
 
-// Not safe for several threads at once.
+// Not thread-safe.
 class BatchStream {
  public:
-  // Tokenises what the cache does not have yet. Throws not_found and invalid_argument for files,
-  // columns and options that cannot be, all with the place; invalid_argument, with the report, when
-  // no example is left.
+  // Tokenizes corpora that are not cached. Throws not_found and invalid_argument for bad files,
+  // columns and options; invalid_argument, with the report, when no example is left.
   BatchStream(const StreamOptions& options, TokenizerPtr tokenizer);
   BatchStream(BatchStream&&) noexcept;
   BatchStream& operator=(BatchStream&&) noexcept;
   ~BatchStream();
 
-  // The batch at `cursor`, which moves to the next; over the end of an epoch to the next epoch.
-  // With several ranks it moves past the batches of all, so that all ranks keep the same cursor. A
-  // cursor that this stream could not have given throws invalid_argument.
+  // The batch at `cursor`, which advances to the next, across epochs. With several ranks it advances
+  // past the batches of all ranks, so that all have the same cursor. Throws invalid_argument for a
+  // cursor that is not of this stream.
   TrainingBatch next(Cursor& cursor);
 
-  // The longest examples, as many as a batch takes: what memory has to suffice for. Where lengths
-  // differ from epoch to epoch (subword_dropout), no batch of any epoch has more rows, in all or in
-  // its longest sequence.
+  // The longest examples that fit into a batch, for planning memory. Where lengths vary by epoch
+  // (subword_dropout), no batch of any epoch has more rows, in total or in its longest sequence.
   TrainingBatch largest_batch();
 
-  int64_t examples() const;       // an epoch's sequences (pieces of documents, blocks)
-  int64_t corpus_tokens() const;  // tokens in all corpora, each counted once
+  int64_t examples() const;       // sequences per epoch (pieces of documents, blocks)
+  int64_t corpus_tokens() const;  // tokens of all corpora
   // Classes by number: classification and tagging.
   const std::vector<std::string>& labels() const;
-  // What was read and what was left out, one a corpus.
+  // Read and skipped examples, one report per corpus.
   const std::vector<CorpusReport>& reports() const;
 
  private:

@@ -48,7 +48,7 @@ class StreamTest : public FolderTest {
     options.shuffle = false;
     return options;
   }
-  // What one unshuffled epoch gives when a batch takes everything.
+  // One unshuffled epoch in one batch.
   TrainingBatch all(StreamOptions options, TokenizerPtr tokenizer = nullptr) const {
     options.batch_tokens = 1'000'000;
     BatchStream stream(options, tokenizer ? tokenizer : plain_);
@@ -62,7 +62,7 @@ class StreamTest : public FolderTest {
   const TokenizerPtr bert_ = std::make_shared<TestingTokenizer>(kPieces, true);
 };
 
-TEST_F(StreamTest, TakesPiecesApartAnewInEachEpoch) {
+TEST_F(StreamTest, SubwordDropoutDiffersByEpoch) {
   const auto words = std::make_shared<TestingTokenizer>(
       std::vector<std::string>{"a", "##b", "ab", "##cd", "##c", "##d", "abcd"});
   std::string text;
@@ -92,8 +92,8 @@ TEST_F(StreamTest, TakesPiecesApartAnewInEachEpoch) {
   EXPECT_THROW(BatchStream(options, words), Error);
 }
 
-// Nothing may be longer than the model reads, or more than memory was planned for, in any epoch.
-TEST_F(StreamTest, PiecesTakenApartStayWithinTheLimits) {
+// No sequence may exceed the context length, and no batch the planned memory, in any epoch.
+TEST_F(StreamTest, SubwordDropoutStaysWithinTheLimits) {
   const auto words = std::make_shared<TestingTokenizer>(
       std::vector<std::string>{"a", "##b", "ab", "##cd", "##c", "##d", "abcd"});
   std::string source, target;
@@ -151,7 +151,7 @@ TEST_F(StreamTest, TeacherForcesTranslations) {
   EXPECT_EQ(all(options).target.tokens[0], cls);
 }
 
-TEST_F(StreamTest, AnEpochHasEachPairOnceWithinTheBudget) {
+TEST_F(StreamTest, AnEpochHasEachPairOnce) {
   BatchStream stream(pairs(500), plain_);
   EXPECT_EQ(stream.examples(), 500);
   Cursor cursor;
@@ -193,7 +193,7 @@ TEST_F(StreamTest, ResumesFromAnyCursor) {
   }
 }
 
-TEST_F(StreamTest, RanksShareTheBatches) {
+TEST_F(StreamTest, RanksDivideTheBatches) {
   StreamOptions options = pairs(200);
   BatchStream one(options, plain_);
   options.ranks = 3;
@@ -212,15 +212,17 @@ TEST_F(StreamTest, RanksShareTheBatches) {
   EXPECT_GT(single.epoch, 2u);
 }
 
-TEST_F(StreamTest, RefusesACursorOfOtherData) {
+TEST_F(StreamTest, RejectsACursorOfOtherData) {
   BatchStream stream(pairs(50), plain_);
   Cursor cursor{.epoch = 0, .pool = 0, .batch = 10'000};
-  expect_error(ErrorCode::invalid_argument, "place in the corpus", [&] { stream.next(cursor); });
+  expect_error(ErrorCode::invalid_argument, "must be a position of this corpus",
+               [&] { stream.next(cursor); });
   cursor = {.epoch = 0, .pool = 5, .batch = 0};
-  expect_error(ErrorCode::invalid_argument, "place in the corpus", [&] { stream.next(cursor); });
+  expect_error(ErrorCode::invalid_argument, "must be a position of this corpus",
+               [&] { stream.next(cursor); });
 }
 
-TEST_F(StreamTest, SaysAllThatIsWrongWithOptions) {
+TEST_F(StreamTest, ReportsAllInvalidOptions) {
   StreamOptions options = pairs(5);
   options.batch_tokens = 0;
   options.objective.mask_rate = 2;
@@ -235,14 +237,14 @@ TEST_F(StreamTest, SaysAllThatIsWrongWithOptions) {
   }
 }
 
-TEST_F(StreamTest, SaysWhyNothingIsLeft) {
+TEST_F(StreamTest, ReportsWhyAllExamplesWereSkipped) {
   StreamOptions options = pairs(5);
   options.filters.max_tokens = 1;
   expect_error(ErrorCode::invalid_argument, "5 too_long (first: " + path("x.en") + ":1)",
                [&] { BatchStream stream(options, plain_); });
 }
 
-TEST_F(StreamTest, KnowsItsLargestBatch) {
+TEST_F(StreamTest, LargestBatchIsAnUpperBound) {
   BatchStream stream(pairs(300), plain_);
   const TrainingBatch largest = stream.largest_batch();
   EXPECT_LE(largest.rows(), 100);
@@ -266,7 +268,7 @@ TEST_F(StreamTest, KnowsItsLargestBatch) {
   EXPECT_GE(longest(largest.input) + longest(largest.target), most);
 }
 
-TEST_F(StreamTest, CausalDocumentsAreDividedWithoutLoss) {
+TEST_F(StreamTest, CausalDocumentsAreSplitWithoutLoss) {
   StreamOptions options = text("a b c d a b\nc\n", Objective::causal_lm);
   options.objective.block_tokens = 4;
   const TrainingBatch batch = all(options);
@@ -279,7 +281,7 @@ TEST_F(StreamTest, CausalDocumentsAreDividedWithoutLoss) {
   EXPECT_TRUE(batch.target.empty());
 }
 
-TEST_F(StreamTest, ATokenThatBeginsAndEndsStandsOnBothSides) {
+TEST_F(StreamTest, ABeginAndEndTokenIsOnBothSides) {
   StreamOptions options = text("a b c\nd\n", Objective::causal_lm);
   options.objective.begin_id = end;  // as <|endoftext|> is
   options.objective.block_tokens = 3;
@@ -299,7 +301,7 @@ TEST_F(StreamTest, BlocksInOrderCoverTheStream) {
   EXPECT_THAT(batch.input.offsets, ElementsAre(0, 3, 6, 7));
 }
 
-TEST_F(StreamTest, RandomBlocksComeFromEverywhereAndDifferByEpoch) {
+TEST_F(StreamTest, RandomBlocksCoverTheCorpusAndDifferByEpoch) {
   std::string content;
   for (int i = 0; i < 100; ++i) content += "a b c d\n";
   StreamOptions options = text(content, Objective::causal_lm);
@@ -346,7 +348,7 @@ TEST_F(StreamTest, MasksDocumentsBetweenTheirSpecialTokens) {
   }
 }
 
-TEST_F(StreamTest, MasksAnewInEveryEpochUnlessCopiesAreFixed) {
+TEST_F(StreamTest, MasksDifferByEpochUnlessCopiesAreFixed) {
   std::string content;
   for (int i = 0; i < 30; ++i) content += "a b c d a b c d a b c d\n";
   StreamOptions options = text(content, Objective::masked_lm);
@@ -372,14 +374,14 @@ TEST_F(StreamTest, FullSentencesFillBlocksAcrossDocuments) {
   StreamOptions options = text("a b. c d.\na b\n\nc\nd d d d d d d\n", Objective::masked_lm);
   options.corpora[0].unit = TextUnit::paragraph;
   options.objective.masked_input = MaskedInput::full_sentences;
-  options.objective.mask_rate = 0;  // one token is still asked for: look at the labels too
+  options.objective.mask_rate = 0;  // one token is still masked: check the labels too
   options.objective.mask_share = 0;
   options.objective.random_share = 0;
   const TokenizerPtr tokenizer = std::make_shared<TestingTokenizer>(
       std::vector<std::string>{"a", "b", "c", "d", "b.", "d."}, true);
   constexpr int32_t b_ = 10, d_ = 11;
   const TrainingBatch batch = all(options, tokenizer);
-  // Room for 6: "a b. c d." and "a b", then document 2 with a sentence of 7, which is cut.
+  // 6 tokens fit: "a b. c d." and "a b", then document 2 with a sentence of 7, which is split.
   EXPECT_THAT(batch.input.tokens, ElementsAre(cls, a, b_, c, d_, a, b, sep, cls, c, sep, cls, d, d,
                                               d, d, d, d, sep, cls, d, sep));
   EXPECT_THAT(batch.input.offsets, ElementsAre(0, 8, 11, 19, 22));
@@ -388,17 +390,17 @@ TEST_F(StreamTest, FullSentencesFillBlocksAcrossDocuments) {
               ElementsAre(cls, a, b_, c, d_, a, b, sep, c, sep, cls, d, d, d, d, d, d, d, sep));
 }
 
-TEST_F(StreamTest, SentencePairsSayWhetherTheyBelongTogether) {
+TEST_F(StreamTest, SentencePairsAreLabelled) {
   std::string content;
   for (int document = 0; document < 200; ++document) {
-    // Odd documents say only a and b, even ones c and d.
+    // Even documents have only a and b, odd ones c and d.
     content += document % 2 == 0 ? "a b a\nb b\na a b\n\n" : "c d c\nd d\nc c d\n\n";
   }
   StreamOptions options = text(content, Objective::masked_lm);
   options.corpora[0].unit = TextUnit::paragraph;
   options.objective.masked_input = MaskedInput::sentence_pairs;
   options.objective.block_tokens = 11;
-  options.objective.mask_share = 0;  // everything stays readable
+  options.objective.mask_share = 0;  // tokens stay unmasked
   options.objective.random_share = 0;
   const TrainingBatch batch = all(options, bert_);
   int random = 0, other_kind = 0;
@@ -425,7 +427,7 @@ TEST_F(StreamTest, SentencePairsSayWhetherTheyBelongTogether) {
   const auto share = [&](int count) {
     return static_cast<double>(count) / static_cast<double>(batch.sequences());
   };
-  // A half are random, and a short one of one sentence always is; half are of the other kind.
+  // Half are random, and a run of one sentence always is; half of those are of the other kind.
   EXPECT_GT(share(random), 0.4);
   EXPECT_LT(share(random), 0.65);
   EXPECT_NEAR(share(other_kind), share(random) / 2, 0.1);
@@ -440,10 +442,10 @@ TEST_F(StreamTest, CorruptsSpans) {
   EXPECT_THAT(batch.labels, ElementsAre(s0, c, d, end));
   EXPECT_THAT(batch.target.tokens, ElementsAre(pad, s0, c, d));
   options.objective.block_tokens = 200;
-  expect_error(ErrorCode::invalid_argument, "the tokenizer has 4 sentinels", [&] { all(options); });
+  expect_error(ErrorCode::invalid_argument, ", got 4", [&] { all(options); });
 }
 
-TEST_F(StreamTest, DenoisesWholeTextsFromPermutedAndMaskedOnes) {
+TEST_F(StreamTest, DenoisesPermutedAndMaskedTexts) {
   StreamOptions options = text("a b c d. c c d d. b b a a\n", Objective::denoising);
   options.objective.block_tokens = 20;
   options.objective.mask_rate = 0.3;
@@ -457,7 +459,7 @@ TEST_F(StreamTest, DenoisesWholeTextsFromPermutedAndMaskedOnes) {
   EXPECT_GE(std::count(batch.input.tokens.begin(), batch.input.tokens.end(), mask), 1);
 }
 
-TEST_F(StreamTest, ClassifiesWithTheLabelsOfTraining) {
+TEST_F(StreamTest, ClassifiesWithTrainingLabels) {
   StreamOptions options = text("10 a\n2 b c\n10 d\n", Objective::classification);
   BatchStream training(options, bert_);
   EXPECT_THAT(training.labels(), ElementsAre("2", "10"));
@@ -479,7 +481,7 @@ TEST_F(StreamTest, ClassifiesWithTheLabelsOfTraining) {
   EXPECT_EQ(stream.reports()[0].kept, 2);
 }
 
-TEST_F(StreamTest, ScoresPairs) {
+TEST_F(StreamTest, BatchesRegressionPairs) {
   StreamOptions options;
   options.corpora = {{.files = {write("x.csv", "a,\"b c\",2.5\nd,a,0\n")}, .second_column = "2"}};
   options.objective.kind = Objective::regression;

@@ -13,7 +13,7 @@
 
 namespace heed {
 
-static_assert(std::endian::native == std::endian::little, "the cache is read as it lies");
+static_assert(std::endian::native == std::endian::little, "the file is mapped without byte swaps");
 
 namespace {
 
@@ -64,7 +64,7 @@ bool TokenStore::adopt(std::span<const std::byte> bytes, uint64_t fingerprint) {
   const auto tail = bytes.subspan(trailer.index_offset, trailer_offset - trailer.index_offset);
   if (trailer_checksum(trailer, tail) != trailer.checksum) return false;
 
-  // A checksum finds accidents; that nothing is read outside the file depends on what follows.
+  // A checksum only detects damage; the checks below keep every access inside the file.
   const uint64_t index_bytes = (trailer.blocks + 1) * sizeof(BlockEntry);
   if (trailer.blocks > tail.size() / sizeof(BlockEntry) || index_bytes > tail.size() ||
       trailer.metadata_bytes > tail.size() - index_bytes) {
@@ -85,7 +85,7 @@ bool TokenStore::adopt(std::span<const std::byte> bytes, uint64_t fingerprint) {
   if (index_.front().first_tokens != 0 || index_.back().first_tokens != trailer.first_tokens) {
     return false;
   }
-  // All blocks but the last are full.
+  // All blocks except the last are full.
   constexpr uint64_t kFull = kBlockExamples;
   if (trailer.blocks != trailer.examples / kFull + (trailer.examples % kFull != 0)) return false;
   bytes_ = bytes;
@@ -105,7 +105,7 @@ bool TokenStore::block_is_sound(int64_t block) const {
   if (checked_[b]) return true;
   const auto bytes = block_bytes(block);
   if (hash_bytes(bytes) != index_[b].checksum) return false;
-  // Once for the block, so that list() and copy_stream() need not look at its numbers again.
+  // Once per block: list() and copy_stream() rely on it.
   const int64_t lists = 2 * std::min(kBlockExamples, examples_ - block * kBlockExamples);
   const uint64_t offset_count = static_cast<uint64_t>(lists) + 1;
   if (bytes.size() < offset_count * sizeof(uint32_t)) return false;
@@ -122,7 +122,7 @@ bool TokenStore::block_is_sound(int64_t block) const {
 }
 
 std::span<const int32_t> TokenStore::list(int64_t example, int64_t which) const {
-  HEED_CHECK(example >= 0 && example < examples_, "no example of that number");
+  HEED_CHECK(example >= 0 && example < examples_, "an example must be in range");
   const int64_t block = example / kBlockExamples;
   if (!checked_[static_cast<size_t>(block)] && !block_is_sound(block)) damaged(block);
   const int64_t lists = 2 * std::min(kBlockExamples, examples_ - block * kBlockExamples);
@@ -136,11 +136,12 @@ void TokenStore::damaged(int64_t block) const {
   throw Error(ErrorCode::corrupt_file,
               file_->path() + ": the checksum of block " + std::to_string(block) +
                   " does not match its content",
-              "delete the file; the next start makes it anew");
+              "delete the file; the next run rebuilds it");
 }
 
 void TokenStore::copy_stream(int64_t begin, std::span<int32_t> out) const {
-  HEED_CHECK(begin >= 0 && begin + std::ssize(out) <= first_tokens_, "past the stream's end");
+  HEED_CHECK(begin >= 0 && begin + std::ssize(out) <= first_tokens_,
+             "a range must be inside the stream");
   if (out.empty()) return;
   // The last block that starts at or before `begin`.
   const auto after = std::upper_bound(
@@ -172,8 +173,8 @@ void TokenStoreWriter::add(std::span<const int32_t> first, std::span<const int32
   if (ids_.size() + first.size() + second.size() > std::numeric_limits<uint32_t>::max()) {
     throw Error(ErrorCode::unsupported,
                 path_ + ": " + std::to_string(TokenStore::kBlockExamples) +
-                    " examples have more than 2^32 tokens",
-                "divide the documents");
+                    " examples must not exceed 2^32 tokens",
+                "split the documents");
   }
   for (const std::span<const int32_t> list : {first, second}) {
     ids_.insert(ids_.end(), list.begin(), list.end());
@@ -187,7 +188,7 @@ void TokenStoreWriter::flush_block() {
   std::vector<int32_t> block(offsets_.size() + ids_.size());
   std::memcpy(block.data(), offsets_.data(), offsets_.size() * sizeof(uint32_t));
   std::copy(ids_.begin(), ids_.end(), block.begin() + std::ssize(offsets_));
-  if (block.size() % 2 != 0) block.push_back(0);  // the next one begins at a multiple of 8
+  if (block.size() % 2 != 0) block.push_back(0);  // aligns the next one to 8 bytes
   const auto bytes = std::as_bytes(std::span(block));
   index_.push_back(
       {.offset = written_, .checksum = hash_bytes(bytes), .first_tokens = first_tokens_});
@@ -220,8 +221,8 @@ TokenStore TokenStoreWriter::finish(std::string_view metadata) {
     file_->commit();
     auto store = TokenStore::open(path_, fingerprint_);
     if (!store) {
-      throw Error(ErrorCode::corrupt_file, path_ + ": what was written does not read back",
-                  "look at the disk, or choose another folder");
+      throw Error(ErrorCode::corrupt_file, path_ + ": reading back what was written failed",
+                  "check the disk, or choose another folder");
     }
     return std::move(*store);
   }
@@ -229,7 +230,7 @@ TokenStore TokenStoreWriter::finish(std::string_view metadata) {
   store.memory_.resize(memory_.size() / sizeof(uint64_t));
   std::memcpy(store.memory_.data(), memory_.data(), memory_.size());
   HEED_CHECK(store.adopt(std::as_bytes(std::span(store.memory_)), fingerprint_),
-             "a store in memory contradicts itself");
+             "a store in memory must be valid");
   return store;
 }
 

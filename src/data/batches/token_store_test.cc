@@ -49,7 +49,7 @@ void expect_holds(const TokenStore& store, const std::vector<Example>& examples)
 
 using TokenStoreTest = FolderTest;
 
-TEST_F(TokenStoreTest, HoldsWhatWasAdded) {
+TEST_F(TokenStoreTest, RoundTripsExamples) {
   for (const int count : {0, 1, 1023, 1024, 1025, 5000}) {
     SCOPED_TRACE(count);
     const auto examples = some_examples(count);
@@ -62,7 +62,7 @@ TEST_F(TokenStoreTest, HoldsWhatWasAdded) {
   EXPECT_THAT(file_names(), ElementsAre("a.tokens"));
 }
 
-TEST_F(TokenStoreTest, GivesAnyPartOfTheStream) {
+TEST_F(TokenStoreTest, CopiesAnyPartOfTheStream) {
   const auto examples = some_examples(3000);
   const TokenStore store = store_of("", examples);
   std::vector<int32_t> stream;
@@ -77,14 +77,14 @@ TEST_F(TokenStoreTest, GivesAnyPartOfTheStream) {
   }
 }
 
-TEST_F(TokenStoreTest, IsNothingWhenMadeFromSomethingElse) {
+TEST_F(TokenStoreTest, RejectsAnotherFingerprint) {
   store_of(path("a.tokens"), some_examples(10));
   EXPECT_FALSE(TokenStore::open(path("a.tokens"), kFingerprint + 1));
   EXPECT_FALSE(TokenStore::open(path("b.tokens"), kFingerprint));
   EXPECT_FALSE(TokenStore::open(folder_, kFingerprint));
 }
 
-TEST_F(TokenStoreTest, IsNothingWhenAnyByteDiffers) {
+TEST_F(TokenStoreTest, RejectsAnyChangedByte) {
   store_of(path("a.tokens"), some_examples(4));
   const std::string good = read_text(path("a.tokens"));
   for (size_t i = 0; i < good.size(); ++i) {
@@ -95,7 +95,7 @@ TEST_F(TokenStoreTest, IsNothingWhenAnyByteDiffers) {
   }
 }
 
-TEST_F(TokenStoreTest, IsNothingWhenCutShort) {
+TEST_F(TokenStoreTest, RejectsTruncatedFiles) {
   store_of(path("a.tokens"), some_examples(4));
   const std::string good = read_text(path("a.tokens"));
   for (size_t size = 0; size < good.size(); size += 7) {
@@ -104,8 +104,8 @@ TEST_F(TokenStoreTest, IsNothingWhenCutShort) {
   }
 }
 
-// Of files that were made to deceive the checksums are right, and nothing else need be.
-TEST_F(TokenStoreTest, IsNothingWhenItContradictsItself) {
+// Malicious files have valid checksums.
+TEST_F(TokenStoreTest, RejectsInconsistentFiles) {
   store_of(path("a.tokens"), some_examples(1500));
   const std::string good = read_text(path("a.tokens"));
   constexpr size_t kWord = sizeof(uint64_t), kTrailer = 8 * kWord, kEntry = 3 * kWord;
@@ -135,7 +135,7 @@ TEST_F(TokenStoreTest, IsNothingWhenItContradictsItself) {
   expect_nothing("tokens from one block to another", index + kEntry + 2 * kWord, 5);
 }
 
-TEST_F(TokenStoreTest, LeavesNothingWhenNotFinished) {
+TEST_F(TokenStoreTest, RemovesAnUnfinishedFile) {
   {
     TokenStoreWriter writer(path("a.tokens"), kFingerprint);
     writer.add(std::vector<int32_t>{1}, {});

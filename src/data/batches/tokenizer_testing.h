@@ -1,5 +1,4 @@
-// A tokenizer that tests can read: one id a word or a piece of one, listed in a vocabulary.
-// For *_test.cc only.
+// A small tokenizer for tests: one id per word or piece of a listed vocabulary.
 //
 //   "un happy" → un, happy          words are split at spaces
 //   "unhappy"  → un ##happy         longest pieces first, as WordPiece does

@@ -1,4 +1,4 @@
-// Causal language models: documents one by one, or blocks of the corpus as one stream.
+// Causal language modeling: separate documents, or blocks of the concatenated corpus.
 #include <algorithm>
 #include <string>
 
@@ -9,15 +9,15 @@ namespace heed {
 
 namespace {
 
-// Appends a sequence that reads ids[0] … and should say ids[1] ….
+// Appends a sequence with input ids[0] … and labels ids[1] ….
 void append_sequence(std::span<const int32_t> ids, TrainingBatch& batch) {
   batch.input.tokens.insert(batch.input.tokens.end(), ids.begin(), ids.end() - 1);
   batch.input.end_sequence();
   batch.labels.insert(batch.labels.end(), ids.begin() + 1, ids.end());
 }
 
-// Each document is a sequence of its own, so nothing is attended to across documents; a long one is
-// divided, and no token is lost: the last id of a piece is the first that the next one reads.
+// Each document is a separate sequence, so there is no attention across documents. A long one is
+// split without loss: the last label of a piece is the first input of the next.
 class DocumentItems final : public Items {
  public:
   explicit DocumentItems(const ItemsInput& input)
@@ -32,7 +32,7 @@ class DocumentItems final : public Items {
     const Piece piece = piece_of(item);
     const auto document = input_.store().first(piece.example);
     std::vector<int32_t> ids;
-    // Row r of the document reads id r; with a first id in front, id r - 1.
+    // The input of row r is id r; with a prepended first id, id r - 1.
     int64_t begin = piece.begin, end = piece.end + 1;
     if (first_ >= 0) {
       if (begin == 0) ids.push_back(first_);
@@ -45,7 +45,7 @@ class DocumentItems final : public Items {
   }
 
  private:
-  // A token that both begins and ends is stored at the end only (example.h): it goes in front too.
+  // A token that both begins and ends a document is stored at the end only (example.h): prepend it.
   static int32_t first_id(const ItemsInput& input) {
     const RoleIds ids = resolve_role_ids(input.objective(), input.tokenizer);
     return ids.begin == ids.end ? ids.begin : -1;
@@ -66,8 +66,8 @@ class DocumentItems final : public Items {
   Pieces pieces_;
 };
 
-// Blocks of the same size. Training takes them from random places, as nanoGPT does; an "epoch" is
-// as many as the stream has room for. In order (shuffle = false) they cover the stream once.
+// Blocks of equal size. Training samples them at random offsets, as nanoGPT does; an "epoch" is as
+// many blocks as fit into the stream. In order (shuffle = false) they cover the stream once.
 class BlockItems final : public Items {
  public:
   explicit BlockItems(const ItemsInput& input)
@@ -78,12 +78,12 @@ class BlockItems final : public Items {
       throw Error(ErrorCode::invalid_argument,
                   input.corpus.report.name + ": " + std::to_string(tokens) +
                       " tokens are too few for a block of " + std::to_string(block_) +
-                      " and the one after it",
-                  "choose a smaller block_tokens, or more text");
+                      " and its last label",
+                  "use a smaller block_tokens, or more text");
     }
     labels_ = tokens - 1;
     size_ = random ? labels_ / block_ : (labels_ + block_ - 1) / block_;
-    // Whole batches, so that all have the same size.
+    // Rounded to whole batches of equal size.
     const int64_t sentences = input.options.batch_sentences;
     if (random && sentences > 0 && size_ > sentences) size_ -= size_ % sentences;
   }

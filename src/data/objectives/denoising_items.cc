@@ -1,4 +1,4 @@
-// Encoder-decoder models that restore a document: T5's span corruption, BART's denoising.
+// Denoising for encoder-decoder models: T5's span corruption, BART's infilling and permutation.
 #include <algorithm>
 #include <string>
 
@@ -52,14 +52,14 @@ class SpanItems final : public Items {
     const auto needed = static_cast<size_t>(corruption_.counts(tokens).spans);
     if (tokens < 2) {
       throw Error(ErrorCode::invalid_argument,
-                  "block_tokens = " + std::to_string(block) + " leaves no room for a text");
+                  "block_tokens must leave room for a text, got " + std::to_string(block));
     }
     if (sentinels_.size() < needed) {
       throw Error(ErrorCode::invalid_argument,
-                  "block_tokens = " + std::to_string(block) + " makes up to " +
-                      std::to_string(needed) + " spans, and the tokenizer has " +
-                      std::to_string(sentinels_.size()) + " sentinels (<extra_id_0> …)",
-                  "choose a smaller block_tokens, or a tokenizer with more of them");
+                  "the tokenizer must have " + std::to_string(needed) +
+                      " sentinels (<extra_id_0> …) for block_tokens = " + std::to_string(block) +
+                      ", got " + std::to_string(sentinels_.size()),
+                  "use a smaller block_tokens, or a tokenizer with more sentinels");
     }
     return tokens;
   }
@@ -115,11 +115,10 @@ class InfillingItems final : public Items {
   int64_t text_tokens() const {
     const int64_t tokens = input_.objective().block_tokens - special_tokens();
     if (tokens > 0) return tokens;
-    throw Error(ErrorCode::invalid_argument,
-                "block_tokens = " + std::to_string(input_.objective().block_tokens) +
-                    " leaves no room for a text");
+    throw Error(ErrorCode::invalid_argument, "block_tokens must leave room for a text, got " +
+                                                 std::to_string(input_.objective().block_tokens));
   }
-  // <s> text </s>, behind what is there.
+  // Appends <s> text </s>.
   std::vector<int32_t> closed(std::vector<int32_t> to, std::span<const int32_t> text) const {
     if (ids_.begin >= 0) to.push_back(ids_.begin);
     to.insert(to.end(), text.begin(), text.end());

@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-// The first `count` of a random order of [0, n).
+// `count` distinct numbers of [0, n) in random order.
 std::vector<size_t> draw_places(size_t n, size_t count, Random& random) {
   std::vector<size_t> places(n);
   std::iota(places.begin(), places.end(), size_t{0});
@@ -22,10 +22,10 @@ std::vector<size_t> draw_places(size_t n, size_t count, Random& random) {
 
 struct SpanLengths {
   std::vector<int64_t> spans;  // each at least 1
-  int64_t inserted = 0;        // masks that cover nothing
+  int64_t inserted = 0;        // masks of spans of length 0
 };
 
-// Lengths that add up to `total` > 0.
+// Span lengths with the sum `total` > 0.
 SpanLengths draw_lengths(int64_t total, double mean, Random& random) {
   SpanLengths lengths;
   for (int64_t covered = 0; covered < total;) {
@@ -107,7 +107,7 @@ std::vector<int32_t> infill(const Infilling& infilling, std::span<const int32_t>
 }
 
 int64_t draw_poisson(double mean, Random& random) {
-  HEED_CHECK(mean > 0 && mean < 100, "a mean that the product of uniform numbers cannot reach");
+  HEED_CHECK(mean > 0 && mean < 100, "the mean must be between 0 and 100");
   const double limit = std::exp(-mean);
   int64_t count = 0;
   for (double product = random.uniform(); product > limit; product *= random.uniform()) ++count;

@@ -31,7 +31,7 @@ TEST(PermuteSentences, KeepsSentencesWhole) {
   EXPECT_EQ(orders.count({2, 3, 3, 3, 1, 1}), 1u);
 }
 
-TEST(PermuteSentences, MovesItsShareOnly) {
+TEST(PermuteSentences, MovesOnlyTheGivenShare) {
   Ids text = counting(10), starts;
   for (int32_t i = 1; i < 10; ++i) starts.push_back(i);
   Random random({.seed = 2});
@@ -64,10 +64,10 @@ TEST(Infill, ReplacesSpansByOneMaskEach) {
       last = id;
     }
   }
-  // 30 of 100 words are to be covered; overlaps and ends leave a little more of them.
+  // 30 of 100 words are in spans; overlaps and ends keep slightly more.
   EXPECT_GT(kept / kRounds, 69.9);
   EXPECT_LT(kept / kRounds, 76);
-  // Spans of 3 on average, those of none included: about 30 / 3 masks, fewer where spans met.
+  // Spans of 3 on average, including empty ones: about 30 / 3 masks, fewer where spans were merged.
   EXPECT_GT(masks / kRounds, 8.5);
   EXPECT_LT(masks / kRounds, 11);
 }
@@ -81,7 +81,7 @@ TEST(Infill, CoversWholeWords) {
   for (int round = 0; round < 300; ++round) {
     const Ids noised = infill({.mask_id = kMask, .begins_word = begins}, text, random);
     for (size_t i = 0; i < noised.size(); ++i) {
-      // Inserted masks may fall inside a word: look past them.
+      // Inserted masks may be inside a word: skip them.
       if (noised[i] != 22) continue;
       Ids before;
       for (size_t j = i; j-- > 0 && before.size() < 2;) {
@@ -92,7 +92,7 @@ TEST(Infill, CoversWholeWords) {
   }
 }
 
-TEST(Infill, LeavesAnEmptyTextEmpty) {
+TEST(Infill, KeepsAnEmptyText) {
   Random random({.seed = 5});
   EXPECT_TRUE(infill({.mask_id = kMask}, {}, random).empty());
   EXPECT_EQ(infill({.rate = 0, .mask_id = kMask}, counting(5), random), counting(5));

@@ -14,7 +14,7 @@ namespace heed {
 
 namespace {
 
-// Room for the random numbers of one item: blocks of four, more than a document's noise can take.
+// Philox blocks reserved per item: more than the noise of a document needs.
 constexpr int kItemBlockBits = 24;
 
 void append_ids(std::span<const int32_t> ids, std::vector<int32_t>& to) {
@@ -76,17 +76,17 @@ class PairItems final : public Items {
   }
 
  private:
-  // One side of an item in a pass.
+  // One side of an item in one pass.
   struct Side {
-    Random random;  // to take it apart with
+    Random random;  // for subword dropout
     int64_t rows;
     bool is_split;
   };
 
   double split_rate() const { return input_.objective().subword_dropout; }
 
-  // Taken apart, a side may be longer than the model reads, which the filter has not seen: then it
-  // stays whole. `random` goes on to the other side either way.
+  // With subword dropout a side may exceed max_tokens, which the filter has not checked: then it is
+  // not split. `random` advances to the other side either way.
   Side side(std::span<const int32_t> ids, Random& random) const {
     Side side{.random = random, .rows = std::ssize(ids), .is_split = false};
     const int64_t rows = splits_->count(ids, split_rate(), random);
@@ -102,7 +102,7 @@ class PairItems final : public Items {
       append_ids(ids, to);
     }
   }
-  // The most rows that side() finds.
+  // The maximum rows of side().
   int64_t most_of(std::span<const int32_t> ids) const {
     return std::min(splits_->most(ids),
                     std::max(input_.options.filters.max_tokens, std::ssize(ids)));
@@ -113,7 +113,7 @@ class PairItems final : public Items {
   std::optional<PieceSplits> splits_;
 };
 
-// Classification, regression, tagging: a text as it is, and what to say of it.
+// Classification, regression, tagging: a text and its label.
 class LabelledItems final : public Items {
  public:
   LabelledItems(const ItemsInput& input, CorpusReport& report)
@@ -137,7 +137,7 @@ class LabelledItems final : public Items {
     if (kind_ == Objective::tagging) {
       for (const int32_t label : answer) batch.labels.push_back(label_of(label));
     } else {
-      // Of type 1 from where the second text begins.
+      // Token type 1 from the start of the second text.
       batch.input.token_types.resize(
           static_cast<size_t>(int64_t{batch.input.offsets.back()} + answer[0]));
       batch.input.token_types.resize(batch.input.tokens.size(), 1);
@@ -160,7 +160,7 @@ class LabelledItems final : public Items {
     const int32_t known = input_.label_map[static_cast<size_t>(label)];
     return known >= 0 ? known : kIgnoreLabel;
   }
-  // A text of an unknown class teaches nothing; a sentence with an unknown tag, the other tags.
+  // Skips texts of an unknown class; a sentence with an unknown tag still has its other tags.
   void leave_out_unknown(CorpusReport& report) {
     selected_ = kind_ == Objective::classification;
     for (int64_t i = 0; i < input_.store().examples(); ++i) {
@@ -181,7 +181,7 @@ class LabelledItems final : public Items {
 
   ItemsInput input_;
   Objective kind_;
-  bool selected_ = false;      // kept_ is what there is
+  bool selected_ = false;      // only kept_ are used
   std::vector<int64_t> kept_;  // examples
 };
 
@@ -200,7 +200,7 @@ void ItemsInput::note_example(int64_t example, TrainingBatch& batch) const {
 }
 
 void append_target(int32_t start, std::span<const int32_t> labels, TrainingBatch& batch) {
-  HEED_CHECK(!labels.empty(), "a target without an end");
+  HEED_CHECK(!labels.empty(), "a target must have an end token");
   batch.target.tokens.push_back(start);
   append_ids(labels.first(labels.size() - 1), batch.target.tokens);
   batch.target.end_sequence();
@@ -211,8 +211,8 @@ void Pieces::add(int64_t example, int64_t begin) {
   const int64_t number = begin / piece_tokens_;
   constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
   if (example > kMost || number > kMost) {
-    throw Error(ErrorCode::unsupported, "a corpus of more than 2^32 documents",
-                "divide it into several corpora");
+    throw Error(ErrorCode::unsupported, "a corpus must have at most 2^32 documents",
+                "split it into several corpora");
   }
   starts_.push_back({static_cast<uint32_t>(example), static_cast<uint32_t>(number)});
 }
@@ -248,7 +248,7 @@ std::unique_ptr<Items> make_items(const ItemsInput& input, CorpusReport& report)
     case Objective::tagging:
       return make_labelled_items(input, report);
   }
-  HEED_CHECK(false, "an objective that does not exist");
+  HEED_CHECK(false, "unknown objective");
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Masked language models: documents (one by one), full sentences (RoBERTa), sentence pairs (BERT).
+// Masked language modeling: documents, full sentences (RoBERTa), sentence pairs (BERT).
 #include <algorithm>
 #include <string>
 
@@ -12,7 +12,7 @@ namespace heed {
 
 namespace {
 
-// What the three share: the template's tokens around the text, and the masks.
+// Shared: the special tokens around the text, and masking.
 class MaskedItems : public Items {
  public:
   explicit MaskedItems(const ItemsInput& input)
@@ -28,7 +28,7 @@ class MaskedItems : public Items {
   }
 
   void append(int64_t item, uint64_t pass, TrainingBatch& batch) const final {
-    // Fixed copies in turn, or new ones in every pass.
+    // Static masks in turn, or dynamic masking.
     const int64_t copies = input_.objective().mask_copies;
     const uint64_t copy = copies > 0 ? pass % static_cast<uint64_t>(copies) : pass;
     Random random = input_.noise(item, copy);
@@ -58,14 +58,14 @@ class MaskedItems : public Items {
     fixed.insert(fixed.end(), ids.size(), 0);
   }
 
-  // What is left of a block for text beside so many separators.
+  // The tokens of a block that remain for text.
   int64_t room(int64_t separators) const {
     const int64_t special = (ids_.classify >= 0) + separators * (ids_.separate >= 0);
     const int64_t room = input_.objective().block_tokens - special;
     if (room < separators) {
       throw Error(ErrorCode::invalid_argument,
-                  "block_tokens = " + std::to_string(input_.objective().block_tokens) +
-                      " leaves no room for text beside the special tokens");
+                  "block_tokens must leave room for text besides the special tokens, got " +
+                      std::to_string(input_.objective().block_tokens));
     }
     return room;
   }
@@ -108,12 +108,12 @@ class MaskedDocuments final : public MaskedItems {
   Pieces pieces_;
 };
 
-// Sentences in a row, also of neighbouring documents (with a separator between), as many as fit.
+// Consecutive sentences, across documents (with a separator between), as many as fit.
 class FullSentences final : public MaskedItems {
  public:
   explicit FullSentences(const ItemsInput& input) : MaskedItems(input) {
     const int64_t most = room(1);
-    int64_t filled = most;  // no item is open yet
+    int64_t filled = most;  // full: the first sentence starts an item
     for (int64_t example = 0; example < input_.store().examples(); ++example) {
       const int64_t length = input_.store().first_size(example);
       const auto starts = input_.store().second(example);
@@ -122,7 +122,7 @@ class FullSentences final : public MaskedItems {
       for (size_t s = 0; s <= starts.size(); ++s) {
         int64_t begin = s == 0 ? 0 : starts[s - 1];
         const int64_t end = s < starts.size() ? starts[s] : length;
-        while (begin < end) {  // more than once only for a sentence longer than a block
+        while (begin < end) {  // repeats only for a sentence longer than a block
           const int64_t size = std::min(end - begin, most);
           if (items_.empty() || filled + separator + size > most) {
             close_item(filled);
@@ -216,7 +216,7 @@ std::unique_ptr<Items> make_masked_items(const ItemsInput& input) {
     case MaskedInput::sentence_pairs:
       return std::make_unique<SentencePairItems>(input);
   }
-  HEED_CHECK(false, "a kind of input that does not exist");
+  HEED_CHECK(false, "unknown masked_input");
 }
 
 }  // namespace heed

@@ -13,10 +13,10 @@ namespace heed {
 namespace {
 
 struct Word {
-  uint32_t begin, end;  // places of its tokens
+  uint32_t begin, end;  // positions of its tokens
 };
 
-// What is chosen at once: tokens, or words with all their pieces.
+// The units of selection: tokens, or whole words.
 std::vector<Word> choosable_words(const Masking& masking, std::span<const int32_t> tokens,
                                   std::span<const uint8_t> fixed) {
   std::vector<Word> words;
@@ -37,7 +37,8 @@ std::vector<Word> choosable_words(const Masking& masking, std::span<const int32_
 
 void mask_tokens(const Masking& masking, std::span<int32_t> tokens, std::span<const uint8_t> fixed,
                  std::span<int32_t> labels, Random& random) {
-  HEED_CHECK(tokens.size() == fixed.size() && tokens.size() == labels.size(), "sizes differ");
+  HEED_CHECK(tokens.size() == fixed.size() && tokens.size() == labels.size(),
+             "tokens, fixed and labels must have the same size");
   std::fill(labels.begin(), labels.end(), kIgnoreLabel);
   std::vector<Word> words = choosable_words(masking, tokens, fixed);
   if (words.empty()) return;
@@ -54,8 +55,8 @@ void mask_tokens(const Masking& masking, std::span<int32_t> tokens, std::span<co
       tokens[place] = static_cast<int32_t>(random.below(static_cast<uint64_t>(masking.vocabulary)));
     }
   };
-  // Words in random order; one that is too long for what is left is passed over, unless nothing was
-  // chosen at all.
+  // Words in random order; one that exceeds the remaining budget is skipped, unless nothing was
+  // selected.
   std::optional<Word> too_long;
   const int64_t wanted = left;
   for (size_t i = 0; i < words.size() && left > 0; ++i) {

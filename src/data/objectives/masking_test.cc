@@ -31,7 +31,7 @@ std::vector<int32_t> counting(int32_t n) {
   return ids;
 }
 
-TEST(Masking, ChoosesFifteenPercentAndLabelsThem) {
+TEST(Masking, SelectsAndLabelsFifteenPercent) {
   const Masking masking{.mask_id = kMask, .vocabulary = 1000};
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<uint8_t> fixed(100);
@@ -51,7 +51,7 @@ TEST(Masking, ChoosesFifteenPercentAndLabelsThem) {
   }
 }
 
-TEST(Masking, HidesEightyChangesTenKeepsTen) {
+TEST(Masking, MasksEightyReplacesTenKeepsTen) {
   const Masking masking{.mask_id = kMask, .vocabulary = 1'000'000};
   int hidden = 0, changed = 0, kept = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
@@ -73,7 +73,7 @@ TEST(Masking, HidesEightyChangesTenKeepsTen) {
   EXPECT_NEAR(kept, 1500, 200);
 }
 
-TEST(Masking, ReachesEveryTokenEvenly) {
+TEST(Masking, SelectsTokensUniformly) {
   const Masking masking{.mask_id = kMask, .vocabulary = 1000};
   std::vector<int> chosen(20);
   for (uint64_t seed = 0; seed < 4000; ++seed) {
@@ -83,7 +83,7 @@ TEST(Masking, ReachesEveryTokenEvenly) {
   for (const int count : chosen) EXPECT_NEAR(count, 600, 120);  // 3 of 20
 }
 
-TEST(Masking, AsksForOneTokenAtLeast) {
+TEST(Masking, SelectsAtLeastOneToken) {
   const Masking masking{.mask_id = kMask, .vocabulary = 1000};
   const Masked one = masked(masking, {10}, {0}, 1);
   EXPECT_EQ(one.labels[0], 10);
@@ -91,7 +91,7 @@ TEST(Masking, AsksForOneTokenAtLeast) {
   EXPECT_THAT(none.labels, testing::Each(kIgnoreLabel));
 }
 
-TEST(Masking, TakesWholeWords) {
+TEST(Masking, MasksWholeWords) {
   // Words of 1, 2 and 3 pieces in turn; ids 10, 20, 21, 30, 31, 32.
   std::vector<uint8_t> begins(100, 1);
   begins[21] = begins[31] = begins[32] = 0;
@@ -111,11 +111,11 @@ TEST(Masking, TakesWholeWords) {
     EXPECT_LE(chosen, 18);
     EXPECT_GE(chosen, 16);
   }
-  // A single word longer than its share is still asked for, as a whole.
+  // A single word longer than the budget is still selected, as a whole.
   EXPECT_THAT(masked(masking, {30, 31, 32}, {0, 0, 0}, 1).labels, testing::ElementsAre(30, 31, 32));
 }
 
-TEST(Masking, DependsOnTheSeedAlone) {
+TEST(Masking, DependsOnlyOnTheSeed) {
   const Masking masking{.mask_id = kMask, .vocabulary = 1000};
   const std::vector<uint8_t> fixed(50);
   EXPECT_EQ(masked(masking, counting(50), fixed, 3).after,

@@ -27,8 +27,8 @@ bool is_ascii_word(std::string_view text) {
   });
 }
 
-// Whether "##" is WordPiece's mark, which no text has, rather than text: it is gone where such a
-// piece follows another.
+// Whether "##" is WordPiece's continuation prefix and not text: decoding such a piece after another
+// removes it.
 bool marks_inside_words(const Tokenizer& tokenizer) {
   for (int32_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
     const std::string piece = tokenizer.piece(id);
@@ -51,8 +51,8 @@ PieceSplits::PieceSplits(const Tokenizer& tokenizer)
   }
   if (!any) {
     throw Error(ErrorCode::invalid_argument,
-                "subword_dropout: no piece of this tokenizer consists of two others",
-                "it is for tokenizers of sub-words: bpe, unigram, byte-bpe or wordpiece");
+                "subword_dropout: the tokenizer must have tokens that consist of two others",
+                "use a subword tokenizer: bpe, unigram, byte-bpe or wordpiece");
   }
   for (size_t id = 0; id < parts_.size(); ++id) {
     walk(
@@ -60,9 +60,8 @@ PieceSplits::PieceSplits(const Tokenizer& tokenizer)
   }
 }
 
-// Vocabularies are in the order of merges, or of frequency, so the parts were most likely those
-// whose rarer one comes first. Single characters, wherever they stand, were there before all
-// merges.
+// Vocabularies are in merge order or by frequency, so of all splits the one whose later part has the
+// lowest id was most likely merged. Single characters exist before all merges, whatever their id.
 PieceSplits::Parts PieceSplits::find_parts(const Tokenizer& tokenizer, int32_t id,
                                            bool marks_inside) {
   Parts best;
@@ -94,7 +93,7 @@ PieceSplits::Parts PieceSplits::find_parts(const Tokenizer& tokenizer, int32_t i
   return best;
 }
 
-// splits(): whether a piece that can be taken apart is.
+// splits(): whether to split a token that can be split.
 template <class Splits, class Take>
 void PieceSplits::walk(int32_t id, const Splits& splits, const Take& take) const {
   const Parts& parts = parts_[static_cast<size_t>(id)];

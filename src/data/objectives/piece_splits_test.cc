@@ -13,8 +13,8 @@ using PieceSplitsFile = FolderTest;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// "unhappy" was merged of "un" and "##happy", and that of "##hap" and "##py", before "unhap" was
-// there.
+// "unhappy" was merged from "un" and "##happy", and that from "##hap" and "##py", before "unhap"
+// existed.
 const TestingTokenizer& words() {
   static const TestingTokenizer tokenizer(
       {"u", "##n", "un", "##hap", "##py", "##happy", "unhappy", "unhap", "cat"});
@@ -38,7 +38,7 @@ TEST(PieceSplits, ChangesNothingAtRateZero) {
               ElementsAre(id("unhappy"), id("cat"), TestingTokenizer::kEnd));
 }
 
-TEST(PieceSplits, TakesApartWhatWasMergedFirst) {
+TEST(PieceSplits, UndoesTheMostProbableMerge) {
   EXPECT_THAT(split("unhappy cat", 1), ElementsAre(id("u"), id("##n"), id("##hap"), id("##py"),
                                                    id("cat"), TestingTokenizer::kEnd));
   const PieceSplits splits(words());
@@ -59,8 +59,8 @@ TEST(PieceSplits, KeepsTheTextAndTheRate) {
   EXPECT_NEAR(taken_apart / double{kTexts}, 0.25, 0.04);
 }
 
-TEST(PieceSplits, LeavesSpecialTokensWhole) {
-  // Pieces that "</s>" could be made of are no reason to.
+TEST(PieceSplits, KeepsSpecialTokens) {
+  // Not even if the vocabulary has its parts.
   const TestingTokenizer tokenizer({"<", "##/s>", "ab", "a", "##b"});
   const PieceSplits splits(tokenizer);
   Random random({.seed = 1});
@@ -71,7 +71,7 @@ TEST(PieceSplits, LeavesSpecialTokensWhole) {
 
 // Byte-level BPE of a text with headings: "##" is text there, and "xyz" was merged of "xy" and "z"
 // after "##yz" was there.
-TEST_F(PieceSplitsFile, KeepsTheTextWhereMarksAreText) {
+TEST_F(PieceSplitsFile, KeepsTheTextWhereTheContinuationPrefixIsText) {
   write("tokenizer.json", R"({"model": {"type": "BPE",
     "vocab": {"#": 0, "x": 1, "y": 2, "z": 3, "##": 4, "##y": 5, "##yz": 6, "xy": 7, "xyz": 8},
     "merges": ["# #", "## y", "##y z", "x y", "xy z"]},
@@ -88,7 +88,7 @@ TEST_F(PieceSplitsFile, KeepsTheTextWhereMarksAreText) {
   }
 }
 
-TEST(PieceSplits, RefusesTokenizersWithoutParts) {
+TEST(PieceSplits, RejectsTokenizersWithoutMerges) {
   const TestingTokenizer letters({"a", "b", "c"});
   try {
     const PieceSplits splits(letters);

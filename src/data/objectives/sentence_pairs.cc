@@ -30,7 +30,7 @@ void append(std::span<const int32_t> ids, std::vector<int32_t>& to) {
   to.insert(to.end(), ids.begin(), ids.end());
 }
 
-// Takes from the longer text, at its front or its end by chance, until both fit.
+// Truncates the longer text at its start or end, at random, until both fit.
 void shorten(SentencePair& pair, size_t tokens, Random& random) {
   size_t first_front = 0, second_front = 0;
   size_t first_size = pair.first.size(), second_size = pair.second.size();
@@ -57,10 +57,10 @@ void shorten(SentencePair& pair, size_t tokens, Random& random) {
 SentencePairs::SentencePairs(const TokenStore& store, const SentencePairOptions& options)
     : store_(store), options_(options) {
   if (store.examples() < 2) {
-    throw Error(ErrorCode::invalid_argument,
-                "sentence pairs need two documents at least; the corpus has " +
-                    std::to_string(store.examples()),
-                "put a blank line between documents and set unit = \"paragraph\"");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "sentence pairs must have at least two documents, got " + std::to_string(store.examples()),
+        "put a blank line between documents and set unit = \"paragraph\"");
   }
   for (int64_t example = 0; example < store.examples(); ++example) {
     const Sentences sentences(store, example);
@@ -83,7 +83,7 @@ SentencePair SentencePairs::make(int64_t number, Random& random) const {
   if (wanted > 2 && random.uniform() < options_.short_share) {
     wanted = 2 + static_cast<int64_t>(random.below(static_cast<uint64_t>(wanted - 1)));
   }
-  // As many of the run's sentences as reach the wanted length.
+  // As many of the run's sentences as reach the target length.
   uint32_t count = 0;
   for (int64_t tokens = 0; count < run.sentences && tokens < wanted; ++count) {
     tokens += std::ssize(sentences[run.sentence + count]);
@@ -97,7 +97,7 @@ SentencePair SentencePairs::make(int64_t number, Random& random) const {
   if (!pair.is_random) {
     for (uint32_t s = in_first; s < count; ++s) append(sentences[run.sentence + s], pair.second);
   } else {
-    // Any other document, from any of its sentences on.
+    // A random other document, from a random sentence.
     auto other = static_cast<int64_t>(random.below(static_cast<uint64_t>(store_.examples() - 1)));
     if (other >= run.example) ++other;
     const Sentences others(store_, other);

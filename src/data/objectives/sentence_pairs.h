@@ -1,10 +1,10 @@
-// BERT's pairs of texts for its next-sentence question (Devlin et al. 2019, appendix A.2).
+// BERT's text pairs for next sentence prediction (Devlin et al. 2019, appendix A.2).
 //
-// Documents are divided into runs of sentences that fill a block. A run is cut at a random
-// sentence: what is before is the first text; the second is what follows, or, as often, sentences
-// of another document. One in ten is made shorter. Unlike the published code, which writes its data
-// once and goes on after the first text where the second was random, a run is one item: what a
-// random second text pushes aside in one epoch is read in another.
+// Documents are split into runs of sentences that fill a block. A run is split at a random sentence:
+// the first part is the first text; the second text is the rest or, with equal probability, sentences
+// of another document. One in ten pairs is shorter. The published code writes its data once and
+// reuses the rest of a run after a random second text; here a run is one item, whose rest is used in
+// another epoch.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,21 @@
 namespace heed {
 
 struct SentencePairOptions {
-  int64_t tokens = 509;       // most of both texts together
-  double random_share = 0.5;  // how often the second text is a random one
-  double short_share = 0.1;   // how often the pair is shorter than it could be
+  int64_t tokens = 509;       // maximum of both texts together
+  double random_share = 0.5;  // probability of a random second text
+  double short_share = 0.1;   // probability of a shorter pair
 };
 
 struct SentencePair {
   std::vector<int32_t> first, second;
   bool is_random = false;  // the second text does not follow the first
-  int64_t example = 0;     // whose text is first
+  int64_t example = 0;     // of the first text
 };
 
 class SentencePairs {
  public:
-  // Borrows the store: documents and where their sentences begin. Throws invalid_argument when
-  // there are fewer than two documents: then nothing is random.
+  // Keeps a reference to the store: documents and the starts of their sentences. Throws
+  // invalid_argument for fewer than two documents, which allow no random second text.
   SentencePairs(const TokenStore& store, const SentencePairOptions& options);
 
   int64_t size() const { return std::ssize(runs_); }

@@ -11,11 +11,10 @@ namespace heed {
 
 namespace {
 
-// Lengths of `parts` runs that add up to `total`, each at least 1, all divisions equally likely.
+// Lengths of `parts` runs with the sum `total`, each at least 1, uniform over all compositions. Needs
 // total >= parts >= 1.
 std::vector<int64_t> random_division(int64_t total, int64_t parts, Random& random) {
-  // parts - 1 cuts among the total - 1 places between neighbours (Floyd's way to draw without
-  // repeating would need a set; a selection in order does not).
+  // parts - 1 cuts among the total - 1 gaps, by selection sampling, which needs no set.
   std::vector<int64_t> lengths;
   int64_t run = 1, cuts_left = parts - 1;
   for (int64_t place = 0; place < total - 1; ++place) {
@@ -38,13 +37,12 @@ std::vector<int64_t> random_division(int64_t total, int64_t parts, Random& rando
 
 SpanCorruption::Counts SpanCorruption::counts(int64_t length) const {
   if (length < 2) return {};
-  // nearbyint rounds halves to even, as TensorFlow's round does.
+  // nearbyint rounds halves to even, as TensorFlow's round().
   const auto rounded = [](double x) { return static_cast<int64_t>(std::nearbyint(x)); };
   const int64_t noise =
       std::clamp<int64_t>(rounded(static_cast<double>(length) * rate), 1, length - 1);
   int64_t spans = std::max<int64_t>(1, rounded(static_cast<double>(noise) / mean_span));
-  spans =
-      std::min({spans, noise, length - noise});  // a span has a token, and so has what is between
+  spans = std::min({spans, noise, length - noise});  // each span and each gap has a token
   return {noise, spans};
 }
 
@@ -80,7 +78,7 @@ std::vector<uint8_t> span_mask(const SpanCorruption& corruption, int64_t length,
 void corrupt_spans(std::span<const int32_t> text, std::span<const uint8_t> mask,
                    std::span<const int32_t> sentinels, std::vector<int32_t>& input,
                    std::vector<int32_t>& target) {
-  HEED_CHECK(text.size() == mask.size(), "a mask of another text");
+  HEED_CHECK(text.size() == mask.size(), "the mask must have the size of the text");
   size_t spans = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     if (mask[i] == 0) {
@@ -88,7 +86,7 @@ void corrupt_spans(std::span<const int32_t> text, std::span<const uint8_t> mask,
       continue;
     }
     if (i == 0 || mask[i - 1] == 0) {
-      HEED_CHECK(spans < sentinels.size(), "more spans than sentinels");
+      HEED_CHECK(spans < sentinels.size(), "there must be a sentinel for each span");
       input.push_back(sentinels[spans]);
       target.push_back(sentinels[spans]);
       ++spans;
@@ -96,7 +94,7 @@ void corrupt_spans(std::span<const int32_t> text, std::span<const uint8_t> mask,
     target.push_back(text[i]);
   }
   if (!text.empty() && mask.back() == 0) {
-    HEED_CHECK(spans < sentinels.size(), "more spans than sentinels");
+    HEED_CHECK(spans < sentinels.size(), "there must be a sentinel for each span");
     target.push_back(sentinels[spans]);
   }
 }

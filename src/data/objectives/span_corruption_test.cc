@@ -23,7 +23,7 @@ int64_t spans_of(const Mask& mask) {
 }
 
 // Figure 2 of the paper: Thank you [for inviting] me to your party [last] week .
-TEST(SpanCorruption, GivesThePapersExample) {
+TEST(SpanCorruption, EqualsTheExampleOfThePaper) {
   const Ids text{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   const Mask mask{0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 0};
   Ids input, target;
@@ -40,7 +40,7 @@ TEST(SpanCorruption, NeedsNoLastSentinelAfterASpan) {
 }
 
 // From the published code by hand: round(n * 0.15) tokens, round(tokens / 3) spans; halves to even.
-TEST(SpanCorruption, CountsAsThePublishedCode) {
+TEST(SpanCorruption, CountsEqualThePublishedCode) {
   const SpanCorruption t5;
   const auto counts = [&](int64_t n) {
     const auto c = t5.counts(n);
@@ -74,7 +74,7 @@ TEST(SpanCorruption, MaskHasTheCountsAndEndsInASpan) {
 }
 
 // 20 tokens: 3 of them in 1 span. 40: 6 in 2, so the first one has 1 … 5, equally likely.
-TEST(SpanCorruption, DividesEvenly) {
+TEST(SpanCorruption, SpanLengthsAreUniform) {
   std::map<int64_t, int> first_lengths;
   Random random({.seed = 12});
   const int rounds = 10000;

@@ -38,13 +38,13 @@ size_t column_index(const std::string& column,
                     const std::optional<std::vector<std::string>>& header) {
   if (const auto number = as_number(column)) {
     if (*number >= 1) return static_cast<size_t>(*number - 1);
-    throw Error(ErrorCode::invalid_argument, "column " + column + ": columns count from 1");
+    throw Error(ErrorCode::invalid_argument, "columns are numbered from 1, got " + column);
   }
   if (header) {
     const auto found = std::find(header->begin(), header->end(), column);
     if (found != header->end()) return static_cast<size_t>(found - header->begin());
-    throw Error(ErrorCode::invalid_argument, "the header has no column \"" + column + "\"",
-                "it has " + joined(*header));
+    throw Error(ErrorCode::invalid_argument, "the header must have the column \"" + column + "\"",
+                "its columns: " + joined(*header));
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// Lines with columns: tab-separated, comma-separated (RFC 4180), JSON objects.
+// Splits lines into columns: tab-separated, comma-separated (RFC 4180), JSON objects.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,11 @@ namespace heed {
 void split_tabs(std::string_view line, std::vector<std::string>& columns);
 void split_spaces(std::string_view line, std::vector<std::string>& columns);
 
-// The columns of a CSV record. False when a quoted column is still open at the end: the record goes
-// on in the next line. A quote in the middle of a column that did not begin with one is a
-// character.
+// The columns of a CSV record. False when a quoted column is not closed: the record continues in the
+// next line. A quote inside an unquoted column is literal.
 bool split_csv(std::string_view line, std::vector<std::string>& columns);
 
-// Which columns of a table an example is made of.
+// The columns of a table that form an example.
 struct TableColumns {
   size_t first = 0;
   std::optional<size_t> second, label;
@@ -29,14 +28,14 @@ struct TableColumns {
   size_t needed() const;  // how many columns a line must have
 };
 
-// From numbers, or from names once the header is known. Throws invalid_argument for a number below
-// 1, a name that the header lacks (with what it has), and names mixed with numbers.
+// By number, or by name given the header. Throws invalid_argument for a number below 1, a name that is
+// not in the header, and names mixed with numbers.
 TableColumns choose_columns(const CorpusOptions& corpus, Objective objective,
                             const std::optional<std::vector<std::string>>& header);
 // Whether the options name columns, so that the first line must be a header.
 bool names_columns(const CorpusOptions& corpus);
 
-// Reads one JSON object a line.
+// Reads one JSON object per line.
 class JsonColumns {
  public:
   JsonColumns(const CorpusOptions& corpus, Objective objective);
@@ -45,8 +44,8 @@ class JsonColumns {
     std::string first, second, label;
     std::vector<std::string> words, tags;
   };
-  // False when the line is not JSON or lacks a field. A name with dots looks into objects:
-  // "translation.de". Numbers are given as JSON writes them.
+  // False when the line is not JSON or lacks a field. A dotted name is a path: "translation.de".
+  // Numbers are returned as written in JSON.
   bool read(std::string_view line, Values& values) const;
   bool has_second() const { return !second_.empty(); }
 

@@ -22,11 +22,11 @@ TEST(Columns, SplitsAtTabsAndSpaces) {
   EXPECT_THAT(columns, ElementsAre("a", "b"));
 }
 
-TEST(Columns, ReadsQuotesAsRfc4180Says) {
+TEST(Columns, ReadsQuotesByRfc4180) {
   Columns columns;
   EXPECT_TRUE(split_csv(R"(a,"b, ""c""",,d)", columns));
   EXPECT_THAT(columns, ElementsAre("a", "b, \"c\"", "", "d"));
-  EXPECT_TRUE(split_csv(R"(5" nails,x)", columns));  // a quote inside is just that
+  EXPECT_TRUE(split_csv(R"(5" nails,x)", columns));  // a quote inside is literal
   EXPECT_THAT(columns, ElementsAre("5\" nails", "x"));
   EXPECT_FALSE(split_csv(R"(a,"b)", columns));  // goes on in the next line
 }
@@ -54,14 +54,14 @@ TEST(Columns, AreFoundByName) {
       choose_columns(corpus, Objective::classification, Columns{"id", "gold", "sentence"});
   EXPECT_EQ(columns.first, 2u);
   EXPECT_EQ(columns.label, 1u);
-  expect_error(ErrorCode::invalid_argument, "no column \"sentence\"",
+  expect_error(ErrorCode::invalid_argument, "the column \"sentence\"",
                [&] { choose_columns(corpus, Objective::classification, Columns{"a"}); });
   corpus.first_column = "0";
-  expect_error(ErrorCode::invalid_argument, "count from 1",
+  expect_error(ErrorCode::invalid_argument, "numbered from 1",
                [&] { choose_columns(corpus, Objective::causal_lm, std::nullopt); });
 }
 
-TEST(JsonColumns, LooksIntoObjects) {
+TEST(JsonColumns, ReadsNestedFields) {
   CorpusOptions corpus;
   corpus.first_column = "translation.en";
   corpus.second_column = "translation.de";
@@ -77,7 +77,7 @@ TEST(JsonColumns, LooksIntoObjects) {
   }
 }
 
-TEST(JsonColumns, TakesNumbersAndListsOfWords) {
+TEST(JsonColumns, ReadsNumbersAndListsOfWords) {
   JsonColumns::Values values;
   EXPECT_TRUE(
       JsonColumns({}, Objective::regression).read(R"({"text": "a", "label": 2.5})", values));

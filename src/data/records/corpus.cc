@@ -30,17 +30,17 @@ namespace {
 
 using nlohmann::json;
 
-// What is tokenised at a time: enough for threads to share, little enough to be forgotten.
+// Records tokenized at a time: enough for all threads, little memory.
 constexpr size_t kChunkRecords = 4096;
 constexpr size_t kChunkBytes = size_t{1} << 23;
 
-// A file is sampled at its beginning, middle and end; its size and time say the rest.
+// Fingerprint of a file: samples at its start, middle and end, its size and time.
 constexpr int64_t kSampleBytes = 1 << 16;
-// How many examples are encoded to see whether the cache is this tokenizer's: two with the same
-// pieces may still split text differently.
+// Examples encoded for the fingerprint: tokenizers with equal vocabularies may still tokenize
+// differently.
 constexpr int kProbeRecords = 32;
 
-constexpr int kCacheVersion = 1;  // changes when what example.h makes of a text does
+constexpr int kCacheVersion = 1;  // increase when example.h encodes differently
 
 class Fingerprint {
  public:
@@ -53,7 +53,7 @@ class Fingerprint {
   uint64_t hash_ = kCacheVersion;
 };
 
-// Everything that changes what is stored, but for the files' content.
+// All settings that affect the stored ids, without the content of the files.
 uint64_t settings_fingerprint(const CorpusOptions& corpus, const ObjectiveOptions& objective,
                               const FilterOptions& filters, const Tokenizer& tokenizer) {
   Fingerprint print;
@@ -101,7 +101,7 @@ void add_file_content(const std::string& path, Fingerprint& print) {
   }
 }
 
-// What the first examples become with this tokenizer.
+// Adds the ids of the first examples.
 void add_probe(const CorpusOptions& corpus, const StreamOptions& options,
                const ExampleEncoder& encoder, Fingerprint& print) {
   const auto reader = open_records(corpus, options.objective.kind, options.filters);
@@ -128,8 +128,8 @@ json report_to_json(const CorpusReport& report) {
       {"read", report.read}, {"kept", report.kept}, {"tokens", report.tokens}, {"skips", skips}};
 }
 
-// Throws json::exception for what is none: get() would make an int64_t of any number, and for 1e66
-// that is undefined.
+// Throws json::exception unless it is an integer: get() would convert any number, which for 1e66 is
+// undefined behavior.
 int64_t whole_at(const json& from, const char* key) {
   return from.at(key).get_ref<const json::number_integer_t&>();
 }
@@ -145,7 +145,7 @@ void report_from_json(const json& from, CorpusReport& report) {
   }
 }
 
-// Nothing when the metadata is not ours: then the cache is made anew.
+// None for invalid metadata: the cache is then rebuilt.
 std::optional<Corpus> corpus_of(TokenStore store, const std::string& name) {
   try {
     const json metadata = json::parse(store.metadata());
@@ -158,7 +158,7 @@ std::optional<Corpus> corpus_of(TokenStore store, const std::string& name) {
   }
 }
 
-// While it lives, other processes that want the same lock wait.
+// An exclusive lock across processes for its lifetime.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)
@@ -166,9 +166,9 @@ class FileLock {
     if (descriptor_ < 0) {
       throw Error(ErrorCode::invalid_argument,
                   path + ": cannot be created: " + std::generic_category().message(errno),
-                  "choose a cache folder that you may write to");
+                  "choose a writable cache folder");
     }
-    // Where files cannot be locked (some network disks) the work may be done twice, which is all.
+    // Where files cannot be locked (some network disks), the work may only be done twice.
     while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }
@@ -180,7 +180,7 @@ class FileLock {
   int descriptor_;
 };
 
-// Reads, tokenises in parallel, and writes in the order of the files.
+// Reads, tokenizes in parallel, and writes in file order.
 class CorpusBuilder {
  public:
   CorpusBuilder(const StreamOptions& options, const CorpusOptions& corpus,
@@ -188,7 +188,7 @@ class CorpusBuilder {
       : options_(options), corpus_(corpus), encoder_(encoder), pool_(options.threads) {
     report_.name = corpus.files[0];
     for (const std::string& file : corpus.files) {
-      std::error_code none;  // a pipe has no size; then there is no fraction either
+      std::error_code none;  // a pipe has no size, so no fraction
       const auto size = std::filesystem::file_size(file, none);
       if (!none) total_bytes_ += static_cast<int64_t>(size);
     }
@@ -220,7 +220,7 @@ class CorpusBuilder {
     size_t count = 0, bytes = 0;
     while (count < kChunkRecords && bytes < kChunkBytes && reader.next(records_[count])) {
       Record& record = records_[count++];
-      if (record.skip) {  // what is left out need not be remembered: it may be long
+      if (record.skip) {  // skipped text is freed: it may be long
         record.first = {};
         record.second = {};
       }
@@ -254,7 +254,7 @@ class CorpusBuilder {
     return hash;
   }
 
-  // From places in the example's own labels to numbers in the corpus'.
+  // Maps indices of the example's labels to class numbers of the corpus.
   void number_labels(EncodedExample& example) {
     if (options_.objective.kind == Objective::classification) {
       example.second[1] = label_number(example.labels[0]);
@@ -311,7 +311,8 @@ uint64_t tokenizer_fingerprint(const Tokenizer& tokenizer) {
 Corpus open_corpus(const StreamOptions& options, size_t which, const Tokenizer& tokenizer) {
   const CorpusOptions& corpus = options.corpora.at(which);
   const ExampleEncoder encoder(tokenizer, corpus, options.objective, options.filters);
-  open_records(corpus, options.objective.kind, options.filters);  // complains of what cannot be
+  open_records(corpus, options.objective.kind,
+               options.filters);  // throws for bad files and columns
   CorpusBuilder builder(options, corpus, encoder);
   if (options.cache_folder.empty()) return builder.build("", 0);
 
@@ -326,7 +327,7 @@ Corpus open_corpus(const StreamOptions& options, size_t which, const Tokenizer& 
   if (error) {
     throw Error(ErrorCode::invalid_argument,
                 options.cache_folder + ": cannot be created: " + error.message(),
-                "choose a cache folder that you may write to");
+                "choose a writable cache folder");
   }
   const std::string path = std::filesystem::path(options.cache_folder) /
                            (std::filesystem::path(corpus.files[0]).filename().string() + "-" +

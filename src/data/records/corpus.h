@@ -1,8 +1,8 @@
-// A corpus, tokenised: from the cache when that is of today, else made and put there.
+// A tokenized corpus, from the cache if it is up to date, otherwise built and cached.
 //
-// The cache is one file a corpus (token_store.h), named by what it is made with (files' names,
-// tokenizer, options) and stamped with what it is made from (the files' sizes, times and samples of
-// their bytes). Whatever does not match is made anew. The folder may be deleted at any time.
+// The cache is one file per corpus (token_store.h), named by its settings (file names, tokenizer,
+// options) and with a fingerprint of its content (the files' sizes, times and samples of their bytes).
+// A mismatch rebuilds it. The folder may be deleted at any time.
 #pragma once
 
 #include <string>
@@ -18,15 +18,14 @@ namespace heed {
 struct Corpus {
   TokenStore store;
   CorpusReport report;
-  std::vector<std::string> labels;  // classes by the numbers the store has, in order of appearance
+  std::vector<std::string> labels;  // classes by number in the store, in order of appearance
 };
 
-// Of the corpora of `options`, number `which`. The files are tokenised by options.threads threads;
-// memory stays at a few megabytes. Several processes may ask at once: one makes the cache, the
-// others wait for it.
+// Corpus `which` of `options`. The files are tokenized by options.threads threads in a few megabytes of
+// memory. With several processes, one builds the cache and the others wait.
 Corpus open_corpus(const StreamOptions& options, size_t which, const Tokenizer& tokenizer);
 
-// A number that tells tokenizers apart: their pieces and special tokens.
+// A hash of the tokenizer's vocabulary and special tokens.
 uint64_t tokenizer_fingerprint(const Tokenizer& tokenizer);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What was read from a corpus and what was left out: nothing is dropped silently.
+// Counts of read, kept and skipped examples: nothing is dropped silently.
 #pragma once
 
 #include <array>
@@ -10,19 +10,19 @@
 
 namespace heed {
 
-// Why something was left out or changed.
+// Why an example was skipped or changed.
 enum class Skip {
-  empty,          // nothing but spaces
+  empty,          // only white space
   invalid_utf8,   // bytes that are not UTF-8
   nul,            // a NUL byte: not text
   long_line,      // longer than max_line_bytes
-  malformed,      // too few columns, not JSON, brackets that do not match
+  malformed,      // too few columns, invalid JSON, unbalanced brackets
   too_short,      // fewer tokens than min_tokens
   too_long,       // more tokens than max_tokens
-  ratio,          // one side max_ratio times longer than the other
+  ratio,          // one side more than max_ratio times longer than the other
   duplicate,      // seen before
   unknown_label,  // a class that is not among the labels
-  truncated,      // kept, but cut at max_tokens
+  truncated,      // kept, but truncated at max_tokens
 };
 
 template <>
@@ -40,7 +40,7 @@ inline constexpr std::array kEnumNames<Skip>{EnumName<Skip>{Skip::empty, "empty"
 
 struct SkipCount {
   int64_t count = 0;
-  std::string first{};  // where the first one was: "train.en:17"
+  std::string first{};  // the first place: "train.en:17"
 
   bool operator==(const SkipCount&) const = default;
 };
@@ -48,15 +48,15 @@ struct SkipCount {
 struct CorpusReport {
   std::string name;                                        // the first file's path
   int64_t read = 0;                                        // examples in the files
-  int64_t kept = 0;                                        // examples that train
+  int64_t kept = 0;                                        // examples used
   int64_t tokens = 0;                                      // of those
-  bool from_cache = false;                                 // tokenised by an earlier start
+  bool from_cache = false;                                 // tokenized by an earlier run
   std::array<SkipCount, kEnumNames<Skip>.size()> skips{};  // by Skip
 
   SkipCount& operator[](Skip skip) { return skips[static_cast<size_t>(skip)]; }
   const SkipCount& operator[](Skip skip) const { return skips[static_cast<size_t>(skip)]; }
 
-  // Counts one, and remembers where the first was.
+  // Counts one, and records the first place.
   void count(Skip skip, std::string_view where);
 
   // "train.en: 29000 read, 28950 kept, 812345 tokens; 40 too_long (first: train.en:17), …"

@@ -16,7 +16,7 @@ TEST(CorpusReport, NamesEveryReasonAndItsFirstPlace) {
       "a.en: 10 read, 7 kept, 90 tokens; 1 empty (first: a.en:9), 2 too_long (first: a.en:3)");
 }
 
-TEST(CorpusReport, SaysNothingOfWhatDidNotHappen) {
+TEST(CorpusReport, OmitsReasonsWithoutExamples) {
   EXPECT_EQ((CorpusReport{.name = "a", .read = 1, .kept = 1, .tokens = 2}).summary(),
             "a: 1 read, 1 kept, 2 tokens");
 }

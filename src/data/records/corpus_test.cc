@@ -46,7 +46,7 @@ class CorpusTest : public FolderTest {
   const TestingTokenizer tokenizer_{{"a", "b", "c", "d"}};
 };
 
-TEST_F(CorpusTest, CountsWhatItLeavesOut) {
+TEST_F(CorpusTest, CountsSkippedExamples) {
   write_pairs();
   StreamOptions options = translation();
   options.filters.max_ratio = 2;
@@ -66,7 +66,7 @@ TEST_F(CorpusTest, CountsWhatItLeavesOut) {
   EXPECT_EQ(report[Skip::duplicate].first, path("a.en") + ":5");
 }
 
-TEST_F(CorpusTest, ComesFromTheCacheTheSecondTime) {
+TEST_F(CorpusTest, IsReadFromTheCacheTheSecondTime) {
   write_pairs();
   const StreamOptions options = translation(path("cache"));
   const Corpus first = open_corpus(options, 0, tokenizer_);
@@ -78,23 +78,23 @@ TEST_F(CorpusTest, ComesFromTheCacheTheSecondTime) {
   EXPECT_EQ(first.report.summary(), second.report.summary());
 }
 
-TEST_F(CorpusTest, IsMadeAnewWhenAFileChanges) {
+TEST_F(CorpusTest, IsRebuiltWhenAFileChanges) {
   write_pairs();
   const StreamOptions options = translation(path("cache"));
   open_corpus(options, 0, tokenizer_);
-  // The same size and the same time: the content tells.
+  // The same size and time, other content.
   const auto time = std::filesystem::last_write_time(path("a.en"));
   write("a.en", "b a\nb\n\na b c d a\na b\nd d\n");
   std::filesystem::last_write_time(path("a.en"), time);
   const Corpus changed = open_corpus(options, 0, tokenizer_);
   EXPECT_FALSE(changed.report.from_cache);
   EXPECT_THAT(contents(changed), HasSubstr("7 6 1 | 8 1"));
-  // The same content and another time: cheaper to make anew than to be wrong.
+  // The same content, another time: rebuilt to be safe.
   std::filesystem::last_write_time(path("a.en"), time + std::chrono::seconds(5));
   EXPECT_FALSE(open_corpus(options, 0, tokenizer_).report.from_cache);
 }
 
-TEST_F(CorpusTest, ReplacesWhatIsStale) {
+TEST_F(CorpusTest, ReplacesAStaleCache) {
   write_pairs();
   const StreamOptions options = translation(path("cache"));
   open_corpus(options, 0, tokenizer_);
@@ -104,7 +104,7 @@ TEST_F(CorpusTest, ReplacesWhatIsStale) {
   EXPECT_EQ(cache_files(), 1);
 }
 
-TEST_F(CorpusTest, IsAnotherOneWithOtherOptionsOrTokenizer) {
+TEST_F(CorpusTest, DependsOnOptionsAndTokenizer) {
   write_pairs();
   StreamOptions options = translation(path("cache"));
   open_corpus(options, 0, tokenizer_);
@@ -114,11 +114,11 @@ TEST_F(CorpusTest, IsAnotherOneWithOtherOptionsOrTokenizer) {
   EXPECT_FALSE(open_corpus(options, 0, tokenizer_).report.from_cache);
   EXPECT_EQ(cache_files(), 3);
   EXPECT_TRUE(open_corpus(options, 0, tokenizer_).report.from_cache);
-  options.seed = 99;  // has no part in it
+  options.seed = 99;  // does not affect the cache
   EXPECT_TRUE(open_corpus(options, 0, tokenizer_).report.from_cache);
 }
 
-TEST_F(CorpusTest, IsMadeAnewWhenTheCacheIsDamaged) {
+TEST_F(CorpusTest, IsRebuiltWhenTheCacheIsDamaged) {
   write_pairs();
   const StreamOptions options = translation(path("cache"));
   const std::string good = contents(open_corpus(options, 0, tokenizer_));
@@ -133,7 +133,7 @@ TEST_F(CorpusTest, IsMadeAnewWhenTheCacheIsDamaged) {
   EXPECT_EQ(contents(again), good);
 }
 
-TEST_F(CorpusTest, IsTheSameForAnyNumberOfThreads) {
+TEST_F(CorpusTest, IsIndependentOfTheNumberOfThreads) {
   std::string text;
   for (int i = 0; i < 20000; ++i) {
     text += std::string("a b c d").substr(0, static_cast<size_t>(1 + 2 * (i % 4))) + "\n";
@@ -172,7 +172,7 @@ TEST_F(CorpusTest, NumbersLabelsAsTheyAppear) {
   }
 }
 
-TEST_F(CorpusTest, SaysWhyThereCanBeNoCache) {
+TEST_F(CorpusTest, ReportsAnUnusableCacheFolder) {
   write_pairs();
   write("file", "");
   expect_error(ErrorCode::invalid_argument, path("file/cache"),

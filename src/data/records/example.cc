@@ -24,13 +24,13 @@ std::optional<float> as_score(std::string_view text) {
   return score;
 }
 
-// The ids of one text of an encoding: [begin, end), between what the template added.
+// The ids [begin, end) of one text of an encoding, without the template's tokens.
 struct TextIds {
   size_t begin = 0, end = 0;
   size_t size() const { return end - begin; }
 };
 
-// Of the first text and, if there is one, the second.
+// Of the first text and, for a pair, the second.
 std::vector<TextIds> texts_of(const Encoding& encoding) {
   std::vector<TextIds> texts;
   bool inside = false;
@@ -63,8 +63,8 @@ ExampleEncoder::ExampleEncoder(const Tokenizer& tokenizer, const CorpusOptions& 
   target_prefix_ = tokenizer.find(corpus.target_prefix);
   if (!target_prefix_) {
     throw Error(ErrorCode::invalid_argument,
-                "target_prefix \"" + corpus.target_prefix + "\" is not in the vocabulary",
-                "it must be one piece, such as M2M100's __de__");
+                "target_prefix must be in the vocabulary, got \"" + corpus.target_prefix + "\"",
+                "it must be one token, such as M2M100's __de__");
   }
 }
 
@@ -101,7 +101,7 @@ void ExampleEncoder::encode_pair(const Record& record, EncodedExample& example) 
   example.second =
       tokenizer_.encode_ids(record.second, {.special_tokens = true, .side = TextSide::target});
   if (target_prefix_) example.second.insert(example.second.begin(), *target_prefix_);
-  // A model that is never shown an end never ends.
+  // Without an end token in training, generation would never stop.
   if (example.second.empty() || example.second.back() != ids_.end) {
     example.second.push_back(ids_.end);
   }
@@ -127,7 +127,7 @@ void ExampleEncoder::encode_document(const Record& record, EncodedExample& examp
     }
   }
   if (objective_.kind != Objective::causal_lm) return;
-  // One token that both begins and ends (GPT-2's) stands once between documents.
+  // A token that both begins and ends (GPT-2's) is stored once between documents.
   if (ids_.begin >= 0 && ids_.begin != ids_.end) {
     example.first.insert(example.first.begin(), ids_.begin);
   }
@@ -158,7 +158,7 @@ void ExampleEncoder::encode_labelled(const Record& record, EncodedExample& examp
 }
 
 void ExampleEncoder::encode_tagged(const Record& record, EncodedExample& example) const {
-  // Words are joined as text has them, so that training reads what `heed tag` will read.
+  // Joined by spaces, so that training and `heed tag` encode the same text.
   std::string text;
   std::vector<int64_t> ends;  // of the words, in bytes
   for (const std::string& word : record.words) {
@@ -172,7 +172,7 @@ void ExampleEncoder::encode_tagged(const Record& record, EncodedExample& example
   for (size_t i = 0; i < encoding.ids.size(); ++i) {
     example.second.push_back(kIgnoreLabel);
     TextSpan span = encoding.offsets[i];
-    // Where a tokenizer keeps the space with the word behind it, the word begins after the space.
+    // Some tokenizers include the preceding space in a word's token: skip it.
     while (span.begin < span.end && text[static_cast<size_t>(span.begin)] == ' ') ++span.begin;
     if (encoding.is_special[i] != 0 || span.begin >= span.end) continue;
     const auto word =
@@ -196,7 +196,7 @@ bool ExampleEncoder::truncate(Encoding& encoding) const {
     if (longest == texts.end() || longest->size() == 0) break;
     --longest->end;
   }
-  // What is left of the texts, and all that is special.
+  // The truncated texts and all special tokens.
   Encoding kept;
   size_t text = 0;
   for (size_t i = 0; i < encoding.ids.size(); ++i) {

@@ -1,14 +1,15 @@
-// From a record's text to the ids that the token store keeps: two lists an example.
+// Encodes a record as the two id lists of the token store:
 //
-// | objective | first | second |
-// | --- | --- | --- |
-// | translation, parsing | the source, as its template has it | the target, ended |
-// | causal_lm | a document, begun and ended | – |
-// | masked_lm, span_corruption, denoising | a document's text alone | where its sentences begin |
-// | classification, regression | the text or pair in its template | where type 1 begins; the class,
-// or the score's bits | | tagging | the sentence in its template | an id's class, or kIgnoreLabel |
+//   objective                               first                   second
+//   translation, parsing                    the source              the target with its end token
+//   causal_lm                               begin, document, end    –
+//   masked_lm, span_corruption, denoising   the document's text     starts of its sentences
+//   classification                          the text or pair        start of token type 1; the class
+//   regression                              the text or pair        start of token type 1; the score's bits
+//   tagging                                 the sentence            the class per id, or kIgnoreLabel
 //
-// Classes are numbered by the corpus (corpus.h): here they are places in `labels`.
+// Sources and texts to classify or tag include the special tokens of the tokenizer's template. The
+// corpus numbers the classes (corpus.h): here they are indices in `labels`.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +32,10 @@ struct EncodedExample {
   bool truncated = false;
 };
 
-// Safe to use from many threads.
+// Thread-safe.
 class ExampleEncoder {
  public:
-  // Borrows the tokenizer. Throws invalid_argument when it lacks a token that is needed.
+  // Keeps a reference to the tokenizer. Throws invalid_argument when it lacks a required token.
   ExampleEncoder(const Tokenizer& tokenizer, const CorpusOptions& corpus,
                  const ObjectiveOptions& objective, const FilterOptions& filters);
 
@@ -46,7 +47,7 @@ class ExampleEncoder {
   void encode_labelled(const Record& record, EncodedExample& example) const;
   void encode_tagged(const Record& record, EncodedExample& example) const;
   void check_lengths(EncodedExample& example) const;
-  // Takes ids away from the end of the longer text until max_tokens are left.
+  // Truncates the longer text until max_tokens are left.
   bool truncate(Encoding& encoding) const;
 
   const Tokenizer& tokenizer_;
@@ -57,7 +58,7 @@ class ExampleEncoder {
   std::optional<int32_t> target_prefix_;
 };
 
-// Whether the objective looks at the sentences of a document.
+// Whether the objective uses sentence boundaries.
 bool needs_sentences(const ObjectiveOptions& objective);
 
 }  // namespace heed

@@ -42,7 +42,7 @@ TEST(Example, TranslationEndsBothSidesOnce) {
   EXPECT_THAT(bert.second, ElementsAre(cls, c, sep, end));
 }
 
-TEST(Example, TranslationTakesPrefixes) {
+TEST(Example, TranslationAddsPrefixes) {
   CorpusOptions corpus;
   corpus.source_prefix = "to d ";
   corpus.target_prefix = "__de__";
@@ -68,7 +68,7 @@ TEST(Example, FiltersByLengthAndRatio) {
   EXPECT_EQ(skip("a", "a b c d", {.max_ratio = 2}), Skip::ratio);
 }
 
-TEST(Example, CausalDocumentsEndWhereTheyEnd) {
+TEST(Example, CausalDocumentsHaveAnEndToken) {
   Record record;
   record.first = "a b";
   EXPECT_THAT(encode(kPlain, record, {.kind = Objective::causal_lm}).first, ElementsAre(a, b, end));
@@ -78,7 +78,7 @@ TEST(Example, CausalDocumentsEndWhereTheyEnd) {
               ElementsAre(d, a, b));
 }
 
-TEST(Example, DocumentsKnowTheirSentences) {
+TEST(Example, DocumentsHaveSentenceStarts) {
   Record record;
   record.first = "a b c d a";
   record.sentences = {3, 7};
@@ -100,7 +100,7 @@ TEST(Example, ClassificationKeepsTypesAndLabel) {
               ElementsAre(4, 0));  // none of type 1: the end
 }
 
-TEST(Example, CutsTheLongerTextFirst) {
+TEST(Example, TruncatesTheLongerTextFirst) {
   Record record = pair("a b c d", "c d");
   record.label = "yes";
   const auto cut = [&](int64_t max_tokens) {
@@ -139,7 +139,7 @@ TEST(Example, TagsTheFirstPieceOfAWord) {
   EXPECT_TRUE(cut.truncated);
 }
 
-TEST(Example, SaysWhichTokenIsMissing) {
+TEST(Example, NamesAMissingToken) {
   const TestingTokenizer tokenizer({"a"});
   class Bare final : public Tokenizer {
    public:
@@ -174,7 +174,7 @@ TEST(Example, SaysWhichTokenIsMissing) {
                [&] { resolve_role_ids({.kind = Objective::translation}, bare); });
   expect_error(ErrorCode::invalid_argument, "a mask token",
                [&] { resolve_role_ids({.kind = Objective::masked_lm}, bare); });
-  expect_error(ErrorCode::invalid_argument, "outside the vocabulary",
+  expect_error(ErrorCode::invalid_argument, "must be below the vocabulary size",
                [&] { resolve_role_ids({.kind = Objective::masked_lm, .mask_id = 7}, bare); });
   EXPECT_EQ(resolve_role_ids({.kind = Objective::masked_lm, .mask_id = 6}, bare).mask, 6);
 }

@@ -1,4 +1,4 @@
-// What the record readers share; for record_*.cc only.
+// Shared by the record readers; for record_*.cc only.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }
 
-// Why a line is no text, if it is none.
+// Why a line is not text, if so.
 inline std::optional<Skip> line_problem(std::string_view line, int64_t max_bytes) {
   if (std::ssize(line) > max_bytes) return Skip::long_line;
   if (line.find('\0') != std::string_view::npos) return Skip::nul;
@@ -26,12 +26,12 @@ inline std::optional<Skip> line_problem(std::string_view line, int64_t max_bytes
   return std::nullopt;
 }
 
-// Readers of formats whose files follow each other.
+// Base of readers that read files one after the other.
 class FilesReader : public RecordReader {
  public:
   FilesReader(const CorpusOptions& corpus, const FilterOptions& filters)
       : paths_(corpus.files), max_line_bytes_(filters.max_line_bytes) {
-    for (const std::string& path : paths_) LineReader probe(path);  // problems before any work
+    for (const std::string& path : paths_) LineReader probe(path);  // throws before any work
     reader_.emplace(paths_[0]);
   }
   int64_t bytes_read() const override { return bytes_before_ + reader_->bytes_read(); }
@@ -39,14 +39,14 @@ class FilesReader : public RecordReader {
  protected:
   // The next line of this file; false at its end.
   bool next_line(std::string& line) { return reader_->next(line); }
-  // Goes to the next file; false when this was the last.
+  // Opens the next file; false after the last.
   bool next_file() {
     if (file_ + 1 >= paths_.size()) return false;
     bytes_before_ += reader_->bytes_read();
     reader_.emplace(paths_[++file_]);
     return true;
   }
-  // The next line of this file or those after it.
+  // The next line of this file or a later one.
   bool next_line_anywhere(std::string& line) {
     while (!next_line(line)) {
       if (!next_file()) return false;
@@ -73,7 +73,7 @@ class FilesReader : public RecordReader {
   int64_t bytes_before_ = 0;
 };
 
-// One for each kind of format.
+// One per format.
 std::unique_ptr<RecordReader> open_text_records(const CorpusOptions& corpus,
                                                 const FilterOptions& filters);
 std::unique_ptr<RecordReader> open_labelled_records(const CorpusOptions& corpus,

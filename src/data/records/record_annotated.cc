@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-// A word a line, a blank line after each sentence.
+// One word per line, sentences separated by blank lines.
 class ConllRecords final : public FilesReader {
  public:
   ConllRecords(const CorpusOptions& corpus, const FilterOptions& filters)
@@ -35,14 +35,14 @@ class ConllRecords final : public FilesReader {
   static constexpr size_t kConlluColumns = 10;
 
   bool finish(Record& record) {
-    // CoNLL-2003 marks documents by a sentence of their own.
+    // CoNLL-2003 separates documents by a -DOCSTART- sentence.
     const bool marker = record.words.size() == 1 && record.words[0] == "-DOCSTART-";
     if (!record.skip && (record.words.empty() || marker)) record.skip = Skip::empty;
     return true;
   }
 
   void add_line(Record& record) {
-    // Comments stand before a sentence's words and have no columns.
+    // Comments precede a sentence's words and have no columns.
     const bool comment = line_[0] == '#' && record.words.empty() &&
                          line_.find('\t') == std::string::npos && is_conllu();
     if (comment) return;
@@ -57,7 +57,7 @@ class ConllRecords final : public FilesReader {
       split_spaces(line_, fields_);
     }
     const bool conllu = fields_.size() == kConlluColumns;
-    // "3-4" is a contraction whose parts follow, "3.1" a word that is not in the text.
+    // "3-4" is a contraction whose parts follow, "3.1" an empty node.
     if (conllu && fields_[0].find_first_of("-.") != std::string::npos) return;
     const size_t word = column(corpus_.first_column, conllu ? 2 : 1);
     const size_t tag =
@@ -70,7 +70,7 @@ class ConllRecords final : public FilesReader {
     record.tags.push_back(fields_[tag]);
   }
 
-  // By the file's name, because the comments come before the first columns are seen.
+  // By the file name, because comments precede the first columns.
   bool is_conllu() const {
     return path().find(".conllu") != std::string::npos || line_.starts_with("# sent_id") ||
            line_.starts_with("# text") || line_.starts_with("# newdoc");
@@ -82,8 +82,8 @@ class ConllRecords final : public FilesReader {
     only.first_column = chosen;
     if (names_columns(only)) {
       throw Error(ErrorCode::invalid_argument,
-                  "column \"" + chosen + "\": the columns of CoNLL files have no names",
-                  "give its number, counted from 1");
+                  "a CoNLL column must be a number, got \"" + chosen + "\"",
+                  "columns are numbered from 1");
     }
     return choose_columns(only, Objective::causal_lm, std::nullopt).first;
   }

@@ -31,7 +31,7 @@ bool name_has(const std::string& path, std::string_view extension) {
   const std::string name = std::filesystem::path(path).filename();
   const size_t place = name.find(extension);
   if (place == std::string::npos) return false;
-  // Behind it nothing, or what tells the compression.
+  // Followed by nothing or a compression suffix.
   const std::string_view rest = std::string_view(name).substr(place + extension.size());
   return rest.empty() || rest.starts_with('.');
 }
@@ -90,16 +90,15 @@ CorpusFormat format_of(const CorpusOptions& corpus, Objective objective) {
 std::unique_ptr<RecordReader> open_records(const CorpusOptions& corpus, Objective objective,
                                            const FilterOptions& filters) {
   if (corpus.files.empty()) {
-    throw Error(ErrorCode::invalid_argument, "a corpus without files",
-                "name one file, or a source and a target file");
+    throw Error(ErrorCode::invalid_argument, "a corpus must have files",
+                "pass one file, or a source and a target file");
   }
   const CorpusFormat format = format_of(corpus, objective);
   if (!suits(format, objective)) {
     throw Error(ErrorCode::invalid_argument,
                 corpus.files[0] + ": format \"" + std::string(name_of(format)) +
-                    "\" has not what the objective \"" + std::string(name_of(objective)) +
-                    "\" needs",
-                "choose another format, or another objective");
+                    "\" does not support the objective \"" + std::string(name_of(objective)) + "\"",
+                "use another format or objective");
   }
   switch (format) {
     case CorpusFormat::text:
@@ -121,7 +120,7 @@ std::unique_ptr<RecordReader> open_records(const CorpusOptions& corpus, Objectiv
     case CorpusFormat::automatic:
       break;
   }
-  HEED_CHECK(false, "a format that does not exist");
+  HEED_CHECK(false, "unknown corpus format");
 }
 
 std::vector<size_t> find_sentences(std::string_view text) {

@@ -1,4 +1,4 @@
-// The examples of a corpus as text, one by one, whatever the format of its files.
+// Reads the examples of a corpus as text, for any file format.
 //
 //   auto reader = open_records({.files = {"train.en", "train.de"}}, Objective::translation);
 //   Record record;
@@ -18,15 +18,15 @@ namespace heed {
 
 struct Record {
   std::string first, second;          // the texts; `second` only of pairs
-  bool has_second = false;            // an empty text is still a text
+  bool has_second = false;            // also true for an empty second text
   std::string label;                  // of a text to classify; the number of a regression
   std::vector<std::string> words;     // tagging: the sentence's words …
   std::vector<std::string> tags;      // … and their classes
-  std::vector<size_t> sentences;      // where sentences of `first` begin, but for the first one
-  bool ends_document = true;          // false: the file goes on in the next record
-  std::optional<Skip> skip;           // set when the reader already knows that it is of no use
-  const std::string* file = nullptr;  // where it is: the file, which the reader owns, …
-  int64_t line = 0;                   // … and its first line
+  std::vector<size_t> sentences;      // starts of the sentences of `first`, except the first
+  bool ends_document = true;          // false: the file continues in the next record
+  std::optional<Skip> skip;           // set when the reader rejects it
+  const std::string* file = nullptr;  // its file, owned by the reader
+  int64_t line = 0;                   // its first line
 
   std::string where() const;  // "train.en:17"
   void clear();
@@ -36,24 +36,24 @@ class RecordReader {
  public:
   virtual ~RecordReader() = default;
 
-  // False at the end. Throws corrupt_file when what a file says contradicts itself, and
-  // invalid_argument when two parallel files do not have the same number of lines.
+  // False at the end. Throws corrupt_file for an invalid file, and invalid_argument when two parallel
+  // files have different numbers of lines.
   virtual bool next(Record& record) = 0;
 
-  // Bytes of all files as they lie on the disk, and how many of them were read.
+  // Bytes of all files on disk (compressed), and those read so far.
   virtual int64_t bytes_read() const = 0;
 };
 
-// automatic: what the names say; others as they are.
+// Resolves `automatic` by the file names.
 CorpusFormat format_of(const CorpusOptions& corpus, Objective objective);
 
-// Throws not_found and invalid_argument for files that are not there or not files, formats that do
-// not suit the objective, and columns that do not exist.
+// Throws not_found and invalid_argument for missing files, folders, formats that do not support the
+// objective, and missing columns.
 std::unique_ptr<RecordReader> open_records(const CorpusOptions& corpus, Objective objective,
                                            const FilterOptions& filters = {});
 
-// Where sentences begin in a text on one line, but for the first: after . ! or ? (and closing
-// quotes or brackets), before a space.
+// The starts of the sentences of a line, except the first: after . ! or ? (and closing quotes or
+// brackets) and a space.
 std::vector<size_t> find_sentences(std::string_view text);
 
 }  // namespace heed

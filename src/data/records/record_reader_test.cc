@@ -39,7 +39,7 @@ TEST_F(RecordReaderTest, PairsTheLinesOfTwoFiles) {
   EXPECT_THAT(where_, ElementsAre("a.en:1", "a.en:2", "a.de:3", "a.en:4", "a.en:5"));
 }
 
-TEST_F(RecordReaderTest, LeavesOutNulAndVeryLongLines) {
+TEST_F(RecordReaderTest, SkipsNulAndVeryLongLines) {
   using namespace std::string_literals;
   const std::string file = write("a.txt", "a\0b\n"s + std::string(10'000'000, 'x') + "\nfine\n");
   const auto records = read({.files = {file}}, Objective::causal_lm);
@@ -49,14 +49,14 @@ TEST_F(RecordReaderTest, LeavesOutNulAndVeryLongLines) {
   EXPECT_EQ(records[2].first, "fine");
 }
 
-TEST_F(RecordReaderTest, SaysHowLongParallelFilesAre) {
+TEST_F(RecordReaderTest, RejectsParallelFilesOfDifferentLengths) {
   const std::string en = write("a.en", "1\n2\n3\n"), de = write("a.de", "1\n2\n3\n4\n5\n");
   expect_error(ErrorCode::invalid_argument, "a.en has 3 lines, " + de + " has 5", [&] {
     read({.files = {en, de}}, Objective::translation);
   });
 }
 
-TEST_F(RecordReaderTest, RefusesWhatIsNoFile) {
+TEST_F(RecordReaderTest, RejectsMissingFilesAndFolders) {
   expect_error(ErrorCode::not_found, "nowhere.en", [&] {
     open_records({.files = {path("nowhere.en"), path("nowhere.de")}}, Objective::translation);
   });
@@ -66,7 +66,7 @@ TEST_F(RecordReaderTest, RefusesWhatIsNoFile) {
   });
   expect_error(ErrorCode::invalid_argument, folder_,
                [&] { open_records({.files = {folder_}}, Objective::causal_lm); });
-  expect_error(ErrorCode::invalid_argument, "without files",
+  expect_error(ErrorCode::invalid_argument, "must have files",
                [&] { open_records({}, Objective::causal_lm); });
   expect_error(ErrorCode::invalid_argument, "two files", [&] {
     open_records({.files = {good}, .format = CorpusFormat::parallel}, Objective::translation);
@@ -111,7 +111,7 @@ TEST_F(RecordReaderTest, JoinsTheLinesOfAParagraph) {
   EXPECT_THAT(where_, ElementsAre("a:2", "a:6", "b:1"));
 }
 
-TEST_F(RecordReaderTest, GivesAWholeFileInPartsThatAddUp) {
+TEST_F(RecordReaderTest, SplitsAWholeFileWithoutLoss) {
   std::string text;
   for (int i = 0; text.size() < 3'000'000; ++i) {
     text += "line " + std::to_string(i) + (i % 3 == 0 ? "\n\n" : "\n");
@@ -130,7 +130,7 @@ TEST_F(RecordReaderTest, GivesAWholeFileInPartsThatAddUp) {
   EXPECT_EQ(records[3].first, "x\n");
 }
 
-TEST_F(RecordReaderTest, ABadLineOfAFileIsLostAlone) {
+TEST_F(RecordReaderTest, SkipsOnlyTheBadLineOfAFile) {
   const auto records =
       read({.files = {write("a", "one\ntw\xFFo\nthree\n")}, .unit = TextUnit::file},
            Objective::causal_lm);
@@ -141,8 +141,8 @@ TEST_F(RecordReaderTest, ABadLineOfAFileIsLostAlone) {
   EXPECT_THAT(where_, ElementsAre("a:1", "a:2", "a:3"));
 }
 
-// Files from outside hold anything; every reader comes to their end.
-TEST_F(RecordReaderTest, SurvivesAnyBytes) {
+// Every reader accepts any content.
+TEST_F(RecordReaderTest, AcceptsAnyBytes) {
   using namespace std::string_literals;
   const std::string alphabet = "a1 \t\n\n\",:{}[]()-#.\\\0\xC3\xFF"s;
   const std::pair<CorpusFormat, Objective> kinds[] = {
@@ -206,7 +206,7 @@ TEST_F(RecordReaderTest, ReadsTables) {
   EXPECT_EQ(csv[1].first, "c\"d");
   EXPECT_EQ(csv[2].skip, Skip::malformed);
 
-  expect_error(ErrorCode::invalid_argument, "1.csv:1: the header has no column \"nope\"",
+  expect_error(ErrorCode::invalid_argument, "1.csv:1: the header must have the column \"nope\"",
                [&] { read({.files = {one}, .first_column = "nope"}, Objective::causal_lm); });
 }
 
@@ -251,7 +251,7 @@ TEST_F(RecordReaderTest, ReadsConll2003) {
   const auto pos = read({.files = {file}, .label_column = "2"}, Objective::tagging);
   EXPECT_THAT(pos[1].tags, ElementsAre("NNP", "NN"));
   EXPECT_EQ(pos[2].skip, Skip::malformed);
-  expect_error(ErrorCode::invalid_argument, "have no names",
+  expect_error(ErrorCode::invalid_argument, "must be a number",
                [&] { read({.files = {file}, .label_column = "ner"}, Objective::tagging); });
 }
 
@@ -271,7 +271,7 @@ TEST_F(RecordReaderTest, ReadsTreesAsSentencesAndLinearTargets) {
   EXPECT_THAT(read({.files = {file}}, Objective::tagging)[0].tags, ElementsAre("NN", "VB"));
 }
 
-TEST(Sentences, BeginAfterStopsBeforeSpaces) {
+TEST(Sentences, BeginAfterPunctuationAndASpace) {
   EXPECT_THAT(find_sentences("One. Two! (Three?) Four"), ElementsAre(4, 9, 18));
   EXPECT_THAT(find_sentences("3.5 and e.g.nothing. "), IsEmpty());
   EXPECT_THAT(find_sentences(""), IsEmpty());

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The last byte of text[0, size) that ends a character of UTF-8.
+// The last character boundary of text[0, size).
 size_t character_end(std::string_view text, size_t size) {
   while (size > 0 && size < text.size() &&
          (static_cast<unsigned char>(text[size]) & 0xC0) == 0x80) {
@@ -26,7 +26,7 @@ size_t character_end(std::string_view text, size_t size) {
   return size;
 }
 
-// The records of one file as they are written, whatever is in them.
+// The records of one file as raw text.
 class WrittenRecords {
  public:
   WrittenRecords(const std::string& path, const CorpusOptions& corpus, int64_t max_line_bytes)
@@ -60,7 +60,7 @@ class WrittenRecords {
   bool ends_here(const std::string& record) {
     if (ends_with_blank_) return is_blank(line_);
     if (format_ != CorpusFormat::csv) return true;
-    // As the reader of tables has it: what is no text has no quotes.
+    // As in the table reader: quotes of a skipped line do not count.
     return line_problem(record, max_line_bytes_) || split_csv(record, fields_);
   }
 
@@ -72,7 +72,7 @@ class WrittenRecords {
   std::vector<std::string> fields_;
 };
 
-// Texts that follow each other, and where their records end.
+// Concatenated records and their ends.
 struct Written {
   std::string header, text;
   std::vector<size_t> ends;
@@ -96,7 +96,7 @@ Written read_written(const std::vector<std::string>& files, const CorpusOptions&
   return w;
 }
 
-// Which sizes and times the files have, and what else decides about the parts.
+// Hash of the files' sizes and times, and of the settings that affect the split.
 std::string fingerprint(const CorpusOptions& corpus, double share) {
   std::string made_of = std::to_string(std::bit_cast<uint64_t>(share)) + " " +
                         std::string(name_of(corpus.format)) + " " +
@@ -138,8 +138,8 @@ size_t find_cut(const Written& w, const CorpusOptions& corpus, double share) {
   }
   if (cut == 0 || cut >= w.text.size()) {
     throw Error(ErrorCode::invalid_argument,
-                corpus.files.front() + ": too short to take validate.share of it away",
-                "give [validate] files of its own");
+                corpus.files.front() + ": both parts of a validate.share split must have records",
+                "use separate files for [validate]");
   }
   return cut;
 }
@@ -148,13 +148,13 @@ size_t find_cut(const Written& w, const CorpusOptions& corpus, double share) {
 
 CorpusSplit split_corpus(const CorpusOptions& corpus, Objective objective,
                          const FilterOptions& filters, double share, const std::string& folder) {
-  const auto reader = open_records(corpus, objective, filters);  // throws for what cannot be read
+  const auto reader = open_records(corpus, objective, filters);  // throws for unreadable files
   CorpusSplit split{corpus, corpus};
-  // What a part is must not hang on its name.
+  // The format of a part must not depend on its name.
   split.training.format = split.validation.format = format_of(corpus, objective);
   const CorpusOptions known = split.training;
   split.training.files.clear(), split.validation.files.clear();
-  // Files follow each other, but those that are read side by side.
+  // Files are concatenated, except parallel ones.
   std::vector<std::vector<std::string>> sides{known.files};
   if (known.format == CorpusFormat::parallel) sides = {{known.files[0]}, {known.files[1]}};
   const std::string made_of = fingerprint(known, share);
@@ -167,7 +167,7 @@ CorpusSplit split_corpus(const CorpusOptions& corpus, Objective objective,
     is_done =
         is_done && fs::exists(split.training.files[i]) && fs::exists(split.validation.files[i]);
   }
-  // Not again: the corpus' cache knows a file by its time, too.
+  // Not rewritten: the corpus cache depends on the files' times.
   if (is_done) return split;
   if (known.format == CorpusFormat::parallel) {  // throws when one has more lines
     for (Record record; reader->next(record);) {

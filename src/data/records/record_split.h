@@ -1,4 +1,4 @@
-// A corpus cut in two: most of it to train with, its end to validate with.
+// Splits a corpus: the start for training, the end for validation.
 #pragma once
 
 #include <string>
@@ -8,16 +8,15 @@
 namespace heed {
 
 struct CorpusSplit {
-  CorpusOptions training, validation;  // as the corpus, but for the files
+  CorpusOptions training, validation;  // the corpus with other files
 };
 
-// Writes the first 1 - share of the records into one file of `folder`, which exists, and the rest
-// into another. No record is cut but a text that is a whole file, which is cut between two
-// characters. A table's header goes to both; two parallel files are cut at the same line.
+// Writes the first 1 - share of the records into one file of the existing `folder`, and the rest into
+// another. Records are not split, except a text that is a whole file, which is split between two
+// characters. A table's header is in both parts; parallel files are split at the same line.
 //
-// The names tell what the parts were made of and how: the same corpus is cut only once, and a file
-// or a share that has changed makes other parts. Throws invalid_argument when a part would be
-// empty.
+// The file names contain a fingerprint of the corpus and the share: a corpus is split only once, and
+// again after a change. Throws invalid_argument when a part would be empty.
 CorpusSplit split_corpus(const CorpusOptions& corpus, Objective objective,
                          const FilterOptions& filters, double share, const std::string& folder);
 

@@ -23,7 +23,7 @@ class RecordSplitTest : public FolderTest {
   }
 };
 
-TEST_F(RecordSplitTest, CutsATextByLinesParagraphsOrCharacters) {
+TEST_F(RecordSplitTest, SplitsATextByLinesParagraphsOrCharacters) {
   write("a.txt", "one\ntwo\nthree\n");
   write("b.txt", "four\nfive\n");
   EXPECT_THAT(texts(split({.files = {path("a.txt"), path("b.txt")}}, Objective::causal_lm, 0.4)),
@@ -32,11 +32,11 @@ TEST_F(RecordSplitTest, CutsATextByLinesParagraphsOrCharacters) {
   const CorpusOptions paragraphs{.files = {path("p.txt")}, .unit = TextUnit::paragraph};
   EXPECT_THAT(texts(split(paragraphs, Objective::masked_lm, 0.2)),
               ElementsAre("one\ntwo\n\n", "three\nfour\n\n"));
-  // Never through the middle of a character.
+  // Never inside a character.
   write("c.txt", "abäöüxyz\n");  // ä at bytes 2 and 3: 0.75 of 12 bytes would cut at 3
   const CorpusOptions whole{.files = {path("c.txt")}, .unit = TextUnit::file};
   EXPECT_THAT(texts(split(whole, Objective::causal_lm, 0.75)), ElementsAre("ab", "äöüxyz\n"));
-  expect_error(ErrorCode::invalid_argument, "too short",
+  expect_error(ErrorCode::invalid_argument, "both parts",
                [&] { split({.files = {path("c.txt")}}, Objective::causal_lm, 0.5); });
 }
 
@@ -57,7 +57,7 @@ TEST_F(RecordSplitTest, KeepsTheFormatAndTheHeader) {
   corpus.label_column = "2";
   EXPECT_THAT(texts(split(corpus, Objective::classification, 0.5)),
               ElementsAre("text\tlabel\ngood\tpos\n", "bad\tneg\ntext\tlabel\nfine\tpos\n"));
-  // A name that tells only in its middle: the parts know their format, whatever they are called.
+  // The extension is in the middle of the name: the parts keep the format.
   write("x.jsonl.part", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
   const CorpusSplit odd = split({.files = {path("x.jsonl.part")}}, Objective::causal_lm, 0.5);
   EXPECT_EQ(format_of(odd.training, Objective::causal_lm), CorpusFormat::jsonl);
@@ -79,17 +79,17 @@ TEST_F(RecordSplitTest, KeepsRecordsOfSeveralLinesWhole) {
   EXPECT_FALSE(reader->next(record));
 }
 
-TEST_F(RecordSplitTest, CutsParallelFilesAtTheSameLine) {
+TEST_F(RecordSplitTest, SplitsParallelFilesAtTheSameLine) {
   const CorpusOptions corpus{.files = {write("a.txt", "one\ntwo, which is long\nthree\n"),
                                        write("b.txt", "eins\nzwei\ndrei\n")}};
   EXPECT_THAT(texts(split(corpus, Objective::translation, 0.5)),
               ElementsAre("one\n", "eins\n", "two, which is long\nthree\n", "zwei\ndrei\n"));
   write("b.txt", "eins\nzwei\n");
-  expect_error(ErrorCode::invalid_argument, "differ in length",
+  expect_error(ErrorCode::invalid_argument, "must have the same number of lines",
                [&] { split(corpus, Objective::translation, 0.5); });
 }
 
-TEST_F(RecordSplitTest, CutsAnewOnlyWhatHasChanged) {
+TEST_F(RecordSplitTest, SplitsAgainOnlyAfterAChange) {
   const CorpusOptions corpus{.files = {write("a.txt", "one\ntwo\nthree\nfour\n")}};
   const CorpusSplit first = split(corpus, Objective::causal_lm, 0.5);
   const auto written = std::filesystem::last_write_time(first.training.files[0]);

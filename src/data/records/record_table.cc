@@ -56,7 +56,7 @@ class TableRecords final : public FilesReader {
     while (!split_csv(line_, fields_)) {
       std::string more;
       if (std::ssize(line_) > max_line_bytes() || !next_line(more)) {
-        record.skip = Skip::malformed;  // a quote that never closes
+        record.skip = Skip::malformed;  // an unclosed quote
         return true;
       }
       line_ += '\n';
@@ -109,7 +109,7 @@ class JsonRecords final : public FilesReader {
         objective_ == Objective::tagging
             ? record.words.empty()
             : is_blank(record.first) || (record.has_second && is_blank(record.second));
-    // Escapes can bring in what the line itself did not have.
+    // Escapes can produce NUL bytes and invalid text.
     if (record.first.find('\0') != std::string::npos ||
         record.second.find('\0') != std::string::npos) {
       record.skip = Skip::nul;

@@ -1,4 +1,4 @@
-// Plain text in its units, labelled lines, and two files side by side.
+// Plain text by unit, labelled lines, and parallel files.
 #include <array>
 
 #include "base/check.h"
@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-// A long document is given in parts of about this many bytes, so that memory does not grow with it.
+// Long documents are read in parts of about this many bytes, to bound the memory.
 constexpr size_t kPartBytes = size_t{1} << 20;
 
 class LineRecords final : public FilesReader {
@@ -53,8 +53,7 @@ class ParagraphRecords final : public FilesReader {
   void add_line(Record& record) {
     if (record.file == nullptr) mark_place(record);
     if (const auto problem = problem_of(line_)) {
-      record.skip =
-          problem;  // the whole paragraph: a hole would join what does not belong together
+      record.skip = problem;  // the whole paragraph: a gap would join unrelated sentences
       return;
     }
     if (!record.first.empty()) {
@@ -67,7 +66,7 @@ class ParagraphRecords final : public FilesReader {
   std::string line_;
 };
 
-// Whole files, newlines and all, in parts.
+// Whole files including newlines, in parts.
 class FileRecords final : public FilesReader {
  public:
   using FilesReader::FilesReader;
@@ -83,12 +82,12 @@ class FileRecords final : public FilesReader {
       }
       const auto problem = problem_of(line_);
       const bool ends_here = record.file != nullptr && (problem || is_good_cut(record));
-      if (ends_here) {  // the next part begins with the line that is kept
+      if (ends_here) {  // the kept line begins the next part
         record.ends_document = false;
         return true;
       }
       if (record.file == nullptr) mark_place(record);
-      if (problem) {  // a part of its own, so that no other line is lost with it
+      if (problem) {  // a separate part, so that only this line is skipped
         has_line_ = false;
         record.skip = problem;
         record.ends_document = false;
@@ -99,8 +98,8 @@ class FileRecords final : public FilesReader {
   }
 
  private:
-  // Between two lines with text: there a tokenizer splits in any case, so that the parts' tokens
-  // are those of the whole. Where there are no such lines, memory counts for more.
+  // Between two non-blank lines every tokenizer splits, so the parts have the tokens of the whole.
+  // Without such lines, bounded memory is more important.
   bool is_good_cut(const Record& record) const {
     if (record.first.size() < kPartBytes) return false;
     return (!is_blank(line_) && !last_was_blank_) || record.first.size() >= 16 * kPartBytes;
@@ -184,7 +183,7 @@ class ParallelRecords final : public RecordReader {
       lines[side] = reader.line_number();
     }
     throw Error(ErrorCode::invalid_argument,
-                "the files of a parallel corpus differ in length: " + paths_[0] + " has " +
+                "parallel files must have the same number of lines: " + paths_[0] + " has " +
                     std::to_string(lines[0]) + " lines, " + paths_[1] + " has " +
                     std::to_string(lines[1]),
                 "line n of one must be the translation of line n of the other");
@@ -207,7 +206,7 @@ std::unique_ptr<RecordReader> open_text_records(const CorpusOptions& corpus,
     case TextUnit::file:
       return std::make_unique<FileRecords>(corpus, filters);
   }
-  HEED_CHECK(false, "a unit that does not exist");
+  HEED_CHECK(false, "unknown text unit");
 }
 
 std::unique_ptr<RecordReader> open_labelled_records(const CorpusOptions& corpus,
@@ -219,9 +218,9 @@ std::unique_ptr<RecordReader> open_parallel_records(const CorpusOptions& corpus,
                                                     const FilterOptions& filters) {
   if (corpus.files.size() != 2) {
     throw Error(ErrorCode::invalid_argument,
-                "a parallel corpus has two files; here are " + std::to_string(corpus.files.size()) +
-                    ", from " + corpus.files[0] + " on",
-                "give the source and the target; more pairs are more corpora");
+                "a parallel corpus must have two files, got " +
+                    std::to_string(corpus.files.size()) + ": " + corpus.files[0] + " …",
+                "pass a source and a target file; use a corpus per pair");
   }
   return std::make_unique<ParallelRecords>(corpus, filters);
 }

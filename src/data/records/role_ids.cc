@@ -13,7 +13,7 @@ int32_t first_of(int32_t a, int32_t b) { return a >= 0 ? a : b; }
 void require(int32_t id, const char* what, const char* option) {
   if (id >= 0) return;
   throw Error(ErrorCode::invalid_argument,
-              std::string("the objective needs ") + what + ", and the tokenizer has none",
+              std::string("the tokenizer must have ") + what + " for this objective",
               std::string("set ") + option + ", or use a tokenizer that has one");
 }
 
@@ -24,7 +24,7 @@ RoleIds resolve_role_ids(const ObjectiveOptions& objective, const Tokenizer& tok
   RoleIds ids;
   ids.start = first_of(objective.decoder_start_id, first_of(special.pad, special.begin));
   ids.begin = first_of(objective.begin_id, special.begin);
-  // BERT's vocabularies have no end of their own; what separates texts ends them too.
+  // BERT's vocabularies have no end token; [SEP] also ends texts.
   ids.end = first_of(objective.end_id, first_of(special.end, special.separate));
   ids.mask = first_of(objective.mask_id, special.mask);
   ids.classify = first_of(special.classify, special.begin);
@@ -32,9 +32,9 @@ RoleIds resolve_role_ids(const ObjectiveOptions& objective, const Tokenizer& tok
 
   for (const int32_t id : {ids.start, ids.begin, ids.end, ids.mask}) {
     if (id < tokenizer.vocabulary_size()) continue;
-    throw Error(ErrorCode::invalid_argument,
-                "id " + std::to_string(id) + " is outside the vocabulary of " +
-                    std::to_string(tokenizer.vocabulary_size()) + " tokens");
+    throw Error(ErrorCode::invalid_argument, "an id must be below the vocabulary size of " +
+                                                 std::to_string(tokenizer.vocabulary_size()) +
+                                                 ", got " + std::to_string(id));
   }
   switch (objective.kind) {
     case Objective::denoising:

@@ -1,4 +1,4 @@
-// The corpora of ../shared, each through its objective. Skipped where they are not.
+// The corpora of ../shared, each with its objective. Skipped where they are missing.
 #include <algorithm>
 #include <set>
 
@@ -26,7 +26,7 @@ class SharedCorpora : public FolderTest {
     options_.objective.kind = kind;
     return BatchStream(options_, tokenizer_);
   }
-  // All batches of an epoch are sound; returns its sequences.
+  // Checks all batches of an epoch; returns the number of sequences.
   static int64_t count_sequences(BatchStream& stream) {
     int64_t sequences = 0;
     for (Cursor cursor; cursor.epoch == 0;) {
@@ -99,7 +99,7 @@ TEST_F(SharedCorpora, UniversalDependenciesHaveSeventeenTags) {
   EXPECT_EQ(words, expected);
 }
 
-TEST_F(SharedCorpora, TreesComeBackFromTheirTargets) {
+TEST_F(SharedCorpora, TreesRoundTripThroughTheirTargets) {
   BatchStream valid = stream({"treebank/dev.mrg"}, Objective::parsing);
   int64_t trees = 0;
   for (Cursor cursor; cursor.epoch == 0;) {
@@ -134,8 +134,8 @@ TEST_F(SharedCorpora, ShakespeareIsOneStream) {
   EXPECT_EQ(count_sequences(all), 1115394 / 64 + 1);
 }
 
-TEST_F(SharedCorpora, WikitextInEveryLanguageModel) {
-  options_.objective.mask_id = 2;  // bytes have no mask: the unknown byte stands in
+TEST_F(SharedCorpora, WikitextWithEveryLanguageModelObjective) {
+  options_.objective.mask_id = 2;  // the byte tokenizer has no mask: use <unk>
   for (const Objective kind : {Objective::causal_lm, Objective::masked_lm,
                                Objective::span_corruption, Objective::denoising}) {
     SCOPED_TRACE(name_of(kind));
