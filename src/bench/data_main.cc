@@ -1,27 +1,25 @@
-// What reading and batching cost a token: data_bench SOURCE TARGET [TOKENIZER]
+// data_bench SOURCE TARGET [TOKENIZER]: time per token of reading and batching.
 //
 //   data_bench train.en train.de                # bytes as tokens
 //   data_bench train.en train.de models/marian
 //
-// A row each for tokenising, for a start from the cache, and for the batches of some objectives.
-#include <chrono>
+// One row each for tokenization, for opening the cached corpus, and for batches of some objectives.
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <string>
 
+#include "base/clock.h"
 #include "data/batches/stream.h"
 #include "heed/error.h"
 
 namespace heed {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 double seconds_of(const std::function<void()>& work) {
   const auto start = Clock::now();
   work();
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return seconds_since(start);
 }
 
 void print_row(const char* name, double seconds, int64_t tokens) {
@@ -29,7 +27,7 @@ void print_row(const char* name, double seconds, int64_t tokens) {
               static_cast<long long>(tokens), 1e9 * seconds / static_cast<double>(tokens));
 }
 
-// Three epochs' batches, plans included.
+// Batches of three epochs, including planning.
 void measure_batches(const char* name, const StreamOptions& options,
                      const TokenizerPtr& tokenizer) {
   BatchStream stream(options, tokenizer);
@@ -56,7 +54,7 @@ int run(int count, char** arguments) {
   int64_t tokens = 0;
   const auto open = [&] { tokens = BatchStream(options, tokenizer).corpus_tokens(); };
   const double first = seconds_of(open), second = seconds_of(open);
-  print_row("translation: tokenise", first, tokens);
+  print_row("translation: tokenize", first, tokens);
   print_row("translation: from the cache", second, tokens);
   measure_batches("translation: batches", options, tokenizer);
 
