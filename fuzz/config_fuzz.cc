@@ -1,5 +1,5 @@
-// Any bytes as a config.json, of Hugging Face or of Heed: an Error that is no bug of ours, or a
-// valid model, which written and read again is the same.
+// Any bytes as a config.json, of Hugging Face or of Heed: an ordinary Error, or a valid model that
+// round-trips.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

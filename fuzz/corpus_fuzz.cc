@@ -1,5 +1,5 @@
-// Any bytes as a corpus, read and turned into ids: the first three say the format, the objective
-// and the columns, the rest is the file, or two with a NUL between.
+// Any bytes as a corpus, read and tokenized: the first three select the format, the objective and the
+// columns; the rest is the file, or two separated by a NUL.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What any bytes may do to a reader: nothing, or an Error that tells the user what is wrong.
+// For any input, a reader must succeed or throw an Error with a message that is not internal.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes as the ids that `heed forward` runs: the first byte says which small model.
+// Any bytes as the ids that `heed forward` runs: the first byte selects the model.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A folder of the fuzzer's own, for readers that want files.
+// A temporary folder, for readers of files.
 #pragma once
 
 #include <unistd.h>
@@ -25,7 +25,7 @@ class ScratchFolder {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
-  // Returns its path.
+  // Returns the file's path.
   std::string write(const char* name, std::string_view content) const {
     const std::filesystem::path file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
@@ -35,7 +35,7 @@ class ScratchFolder {
   std::string path() const { return path_; }
 
  private:
-  // In memory where the system has a place for that: a busy disk looks like a reader that hangs.
+  // On a RAM disk if there is one: a busy disk looks like a reader that hangs.
   static std::filesystem::path place() {
     const std::filesystem::path memory = "/dev/shm";
     return access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
@@ -44,14 +44,13 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// What stands before the first NUL, and what after it.
+// The text before and after the first NUL.
 inline std::pair<std::string_view, std::string_view> split_at_nul(std::string_view text) {
   const size_t cut = std::min(text.find('\0'), text.size());
   return {text.substr(0, cut), text.substr(std::min(cut + 1, text.size()))};
 }
 
-// What stands between NULs; the last part is all the rest, with any NUL that it has. Parts that are
-// not there are empty.
+// The parts between NULs; the last one is the rest, including NULs. Missing parts are empty.
 template <size_t kParts>
 std::array<std::string_view, kParts> split_at_nuls(std::string_view text) {
   std::array<std::string_view, kParts> parts;

@@ -1,4 +1,4 @@
-// The smallest models, which a fuzzer's few kilobytes hold.
+// Models of a few kilobytes, as large as a fuzzer's input.
 #pragma once
 
 #include "model/config.h"

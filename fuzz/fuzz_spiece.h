@@ -1,4 +1,4 @@
-// Small SentencePiece models, written by hand.
+// Small hand-written SentencePiece models.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ inline std::string piece(const std::string& text, int type, float score) {
   return field(1, fields);
 }
 
-// A rule that makes "bb" of "a": a double array of 512 units.
+// A rule that replaces "a" by "bb": a double array of 512 units.
 inline std::string normalizer_spec() {
   std::vector<uint32_t> units(512);
   constexpr uint32_t kOffset = 256;

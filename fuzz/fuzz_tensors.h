@@ -1,4 +1,4 @@
-// What a fuzzed reader of tensors must keep to.
+// What a reader of tensors must guarantee for any input.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace heed::fuzz {
 
-// A refused file is fine; Error(internal) is our own mistake.
+// A rejected file is fine; Error(internal) is a bug.
 inline void expect_ordinary(const Error& error) {
   if (error.code() == ErrorCode::internal) std::abort();
 }
@@ -27,7 +27,7 @@ inline void use(const TensorTable& table) {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) std::abort();
     }
-    // Also of those that are no floats.
+    // Also of integer tensors.
     volatile unsigned sum = 0;
     for (const std::byte byte : tensor.bytes) sum = sum + std::to_integer<unsigned>(byte);
   }

@@ -1,5 +1,5 @@
-// Any bytes as the config.json and generation_config.json of a model, with a NUL between, as far as
-// they tell how it generates.
+// Any bytes as a model's config.json and generation_config.json, separated by a NUL: the generation
+// settings.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes as what a client sends: the server answers or hangs up, and is there for the next one.
+// Any bytes from a client: the server replies or closes the connection, and accepts the next one.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ using namespace heed::serve;
 
 constexpr int64_t kMostBody = 1 << 12;
 
-// Says back what it was sent.
+// Echoes the request.
 HttpReply echo(HttpRequest& request) {
   try {
     const std::string body = request.read_body(kMostBody);
@@ -32,7 +32,7 @@ HttpReply echo(HttpRequest& request) {
   }
 }
 
-// Runs until the fuzzer ends.
+// Runs until the fuzzer exits.
 class EchoServer {
  public:
   EchoServer()
@@ -52,8 +52,8 @@ class EchoServer {
   std::thread thread_;
 };
 
-// A connection to the server; -1 when there is no port left to come from (the ports of closed
-// connections are not free again for a minute), or when the fuzzer's own clock interrupts.
+// A connection to the server; -1 when no local port is free (closed connections hold theirs for a
+// minute), or when the fuzzer's timer interrupts.
 int connect_to(int port) {
   const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -72,10 +72,10 @@ int connect_to(int port) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const EchoServer server;
   const int client = connect_to(server.port());
-  if (client < 0) return -1;  // nothing was learnt of this input
+  if (client < 0) return -1;  // reject the input
   for (size_t sent = 0; sent < size;) {
     const ssize_t n = send(client, data + sent, size - sent, MSG_NOSIGNAL);
-    if (n <= 0) break;  // it has heard enough
+    if (n <= 0) break;  // closed by the server
     sent += static_cast<size_t>(n);
   }
   shutdown(client, SHUT_WR);

@@ -90,7 +90,7 @@ void make_spiece_text_seeds(const std::filesystem::path& folder) {
   write_file(folder / "invalid", "\xe2\x96 \xff a \xed\xa0\x80");
 }
 
-// One file for each kind of step, so that the fuzzer knows all names.
+// One file per step type, so that the fuzzer has all names.
 void make_tokenizer_json_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   write_file(folder / "bpe", R"({"added_tokens": [{"id": 5, "content": "<s>", "lstrip": true,
@@ -145,7 +145,7 @@ void make_request_seeds(const std::filesystem::path& folder) {
   write_file(folder / "form", "text=a+b%20c&flag=true&integer=-5&number=1.5&texts=x&texts=%C3%A9");
 }
 
-// The first three bytes choose format, objective and columns, as corpus_fuzz.cc has them.
+// The first three bytes select format, objective and columns, as in corpus_fuzz.cc.
 void make_corpus_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   using namespace std::string_literals;
@@ -160,7 +160,7 @@ void make_corpus_seeds(const std::filesystem::path& folder) {
   seed("file", CorpusFormat::text, Objective::causal_lm, 2 << 6, "One\n\nTwo");
   seed("parallel", CorpusFormat::parallel, Objective::translation, 0, "a\nb\n\0c\nd\n"s);
   seed("tsv", CorpusFormat::tsv, Objective::translation, 0, pairs);
-  // What `gzip -n` and `zstd` make of "a", a tab and "b".
+  // "a", a tab and "b" compressed by `gzip -n` and `zstd`.
   seed("gzip", CorpusFormat::tsv, Objective::translation, 0,
        "\x1f\x8b\x08\0\0\0\0\0\x02\x03\x4b\xe4\x4c\xe2\x02\0\xce\x94\x11\x1a\x04\0\0\0"s);
   seed("zstd", CorpusFormat::tsv, Objective::translation, 0,
@@ -306,13 +306,13 @@ void make_shards_seeds(const std::filesystem::path& folder) {
   write_file(folder / "missing", R"({"weight_map": {"a": "3.safetensors", "b": "../x"}})");
 }
 
-// What a file or a checkpoint holds, as one text.
+// The content of a file or a checkpoint as one text.
 std::string content_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The smallest models, whole and in fewer bits: config.json, NUL, model.safetensors.
+// The smallest models, f32 and quantized: config.json, NUL, model.safetensors.
 void make_weights_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   ThreadPool pool(1);
@@ -396,7 +396,7 @@ void make_tokenizer_folder_seeds(const std::filesystem::path& folder) {
              "\"vocab.json\", \"eos_token\": \"</s>\"}");
 }
 
-// The first two bytes choose the kind and the size, as tokenizer_training_fuzz.cc has them.
+// The first two bytes select the type and the size, as in tokenizer_training_fuzz.cc.
 void make_tokenizer_training_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const std::string text =
@@ -445,7 +445,7 @@ void make_forward_seeds(const std::filesystem::path& folder) {
   write_file(folder / "tags", "\4{\"sequences\": [[5, 6]], \"labels\": [[0, 2]]}");
 }
 
-// A row as another run of the sweep has left it.
+// A row of an earlier run of the sweep.
 void make_sweep_folder_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const std::string settings = R"({"train.steps": "1", "model.preset": "nanogpt-cpu"})";

@@ -1,5 +1,5 @@
 // Any bytes as Marian's tokenizer: vocab.json, target_vocab.json, tokenizer_config.json and
-// source.spm, with a NUL between them; target.spm is well-formed.
+// source.spm, separated by NULs; target.spm is well-formed.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// Any bytes as a translation and its references, tab-separated, and as tags: every score is a
-// number, and a text is its own best translation.
+// Any bytes as a translation and its references, tab-separated, and as tags: every score is finite,
+// and a text scores best against itself.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

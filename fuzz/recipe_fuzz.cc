@@ -1,5 +1,5 @@
-// Any bytes as a recipe, with a --set after a NUL, and as a sweep: an Error with a message, or
-// settings that can be shown.
+// Any bytes as a recipe, with a --set after a NUL, and as a sweep: an ordinary Error, or settings that
+// can be printed.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 using namespace heed;
 using fuzz::expect_ordinary;
 
-// What every row of a fuzzed sweep is a variation of.
+// The base recipe of a fuzzed sweep.
 constexpr const char* kRecipe =
     "[model]\npreset = \"nanogpt-cpu\"\n[data]\ntrain = [\"recipe.toml\"]\n"
     "[objective]\nkind = \"causal_lm\"\n[train]\nsteps = 1\n";
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::ScratchFolder folder;
   static const bool in_folder = [] {
     folder.write("recipe.toml", kRecipe);
-    std::filesystem::current_path(folder.path());  // sweeps name their recipe from here
+    std::filesystem::current_path(folder.path());  // sweeps name their recipe relative to it
     return true;
   }();
   if (!in_folder) return 0;

@@ -1,4 +1,4 @@
-// Any bytes as the body of a request: refused with a 4xx that can be answered, or read.
+// Any bytes as a request body: rejected with status 4xx, or read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -56,7 +56,7 @@ void read(std::string_view body, bool is_form) {
     }
   } catch (const HttpError& error) {
     if (error.status() < 400 || error.status() > 499) std::abort();
-    // The words go into a reply, which is JSON.
+    // The message becomes part of a JSON reply.
     json_text(Json(error.what()));
   }
 }

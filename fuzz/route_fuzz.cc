@@ -1,5 +1,5 @@
-// Any bytes as a request to a server with small models: the first line is the path, the rest the
-// body, as JSON or a form. The server answers, and never with a fault of its own.
+// Any bytes as a request to a server with small models: the first line is the path, the rest the body,
+// as JSON or a form. The server replies, and never with an internal error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -42,7 +42,7 @@ class FuzzedRequest : public HttpRequest {
   std::string body_;
 };
 
-// A model of each family, over bytes.
+// A byte-level model of each family.
 std::string make_model(const fuzz::ScratchFolder& folder, const char* name, Family family) {
   ModelConfig config = fuzz::smallest_config(family);
   config.vocabulary = 384;  // the byte tokenizer's

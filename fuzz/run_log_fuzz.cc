@@ -1,6 +1,5 @@
-// Any bytes as what a training has left for others to read: the first byte says whether it is the
-// log.jsonl or the table.json that the page shows, a checkpoint's state.json, the log.jsonl that a
-// training goes on with, or TensorBoard's events.
+// Any bytes as the output of a training run: the first byte selects the log.jsonl or table.json that
+// the page shows, a checkpoint's state.json, the log.jsonl of a resumed run, or TensorBoard's events.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -36,7 +35,7 @@ void read_state(const std::string& json) {
   });
 }
 
-// A second reader of the log: what a training finds when it goes on.
+// The log reader of a resumed run.
 void resume_log(std::string_view content) {
   static const fuzz::ScratchFolder folder;
   folder.empty();
@@ -49,7 +48,7 @@ void resume_log(std::string_view content) {
   }
 }
 
-// A fuzzer does not guess checksums: the input is events, each a byte of length and its content.
+// A fuzzer does not guess checksums: the input is a list of events, each a length byte and content.
 void read_events(std::string_view content) {
   static const fuzz::ScratchFolder folder;
   std::string file;

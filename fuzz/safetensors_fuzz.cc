@@ -1,5 +1,4 @@
-// Any bytes as a safetensors file: an Error that is no bug of ours, or tensors that can be read and
-// written again.
+// Any bytes as a safetensors file: an ordinary Error, or tensors that round-trip.
 #include <cstddef>
 #include <cstdint>
 #include <span>

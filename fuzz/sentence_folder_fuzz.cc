@@ -1,5 +1,5 @@
-// Any bytes as what sentence-transformers puts beside a model: modules.json, the pooling's
-// config.json and sentence_bert_config.json, with a NUL between them.
+// Any bytes as the files of sentence-transformers: modules.json, the pooling's config.json and
+// sentence_bert_config.json, separated by NULs.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes as the index of a model in several files, which are there and well-formed.
+// Any bytes as the index of a sharded model with well-formed shards.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace heed;
 
-// The files that the seeds name. A tensor of one name is in both: there the index decides.
+// The shards that the seeds name. One tensor is in both: the index selects one.
 void write_shards(const fuzz::ScratchFolder& folder) {
   const std::vector<float> floats = {1, 2, 3, 4};
   const auto bytes = std::as_bytes(std::span(floats));

@@ -1,5 +1,4 @@
-// Any bytes as a SentencePiece model: an Error that is no bug of ours, or a tokenizer that can be
-// used.
+// Any bytes as a SentencePiece model: an ordinary Error, or a usable tokenizer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Any text through small SentencePiece tokenizers, and through bytes, which must give it back.
+// Any text through small SentencePiece tokenizers, and through the byte tokenizer, which must
+// round-trip.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -48,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const heed::TokenizerPtr& tokenizer : tokenizers) check(*tokenizer, text);
   check(*bytes, text);
-  // "<pad>" and the like are special, and none of the text, so only other texts come back.
+  // "<pad>" and the like are special tokens: only other texts round-trip.
   if (text.find('<') == text.npos && bytes->decode(bytes->encode_ids(text)) != text) std::abort();
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes as what a sweep finds of a row that was begun or finished before: settings.json and
-// what result.json tells beside the very settings of the row, with a NUL between them.
+// Any bytes as a row of an earlier sweep: settings.json and the part of result.json besides the
+// settings, separated by a NUL.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ constexpr const char* kRecipe =
     "[objective]\nkind = \"causal_lm\"\n[train]\nsteps = 1\n";
 constexpr const char* kSweep = "recipe = \"recipe.toml\"\n[[rows]]\nname = \"base\"\n";
 
-// Only a result of the same settings is looked at.
+// Only a result with the same settings is read.
 std::string result_file(std::string_view result) {
   static const std::string settings = [] {
     nlohmann::ordered_json json;
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const bool is_ready = [] {
     folder.write("recipe.toml", kRecipe);
     folder.write("sweep.toml", kSweep);
-    std::filesystem::current_path(folder.path());  // sweeps name their recipe from here
+    std::filesystem::current_path(folder.path());  // sweeps name their recipe relative to it
     return true;
   }();
   if (!is_ready) return 0;

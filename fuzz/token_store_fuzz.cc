@@ -1,5 +1,5 @@
-// Any bytes as a cache of tokens. A fuzzer does not guess checksums, so they are put right first:
-// what is left is what a file may say that was made to deceive.
+// Any bytes as a token store. A fuzzer does not guess checksums, so they are corrected first: what
+// remains is what a malicious file can contain.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace heed;
 
-// The last fields of the file, as token_store.cc has them.
+// The trailer's fields, as in token_store.cc.
 enum Field { fingerprint, examples, blocks, first_tokens, index, metadata, checksum, magic };
 constexpr size_t kFields = 8, kWord = sizeof(uint64_t);
 
@@ -38,7 +38,7 @@ void mend_checksums(std::string& file) {
   const size_t trailer = file.size() - kFields * kWord;
   const uint64_t tail = word_at(file, trailer + index * kWord);
   if (tail > trailer) return;
-  // Of each block that lies in the file: its offset, then its checksum.
+  // For each block inside the file: its offset and checksum.
   constexpr size_t kEntry = sizeof(TokenStore::BlockEntry);
   for (size_t entry = tail; entry + 2 * kEntry <= trailer; entry += kEntry) {
     const uint64_t begin = word_at(file, entry), end = word_at(file, entry + kEntry);
@@ -52,7 +52,7 @@ void mend_checksums(std::string& file) {
 
 void read(const TokenStore& store) {
   int64_t tokens = 0;
-  volatile int64_t sum = 0;  // every id is looked at
+  volatile int64_t sum = 0;  // reads every id
   for (int64_t i = 0; i < store.examples(); ++i) {
     for (const int32_t id : store.second(i)) sum = sum + id;
     tokens += store.first_size(i);

@@ -1,6 +1,5 @@
-// Any bytes as the files of other tokenizers than make_json_tokenizer()'s: the first byte says
-// which, the rest is vocab.txt, vocab.json and merges.txt with a NUL between, or the tokenizer.json
-// of a char tokenizer.
+// Any bytes as older tokenizer files: the first byte selects vocab.txt, vocab.json and merges.txt
+// separated by a NUL, or the tokenizer.json of a char tokenizer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// Any bytes as the settings beside a tokenizer: the first byte says which tokenizer, the rest is
-// tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json, with a NUL
-// between them.
+// Any bytes as a tokenizer's settings: the first byte selects the tokenizer, the rest is
+// tokenizer_config.json, special_tokens_map.json, added_tokens.json and config.json, separated by
+// NULs.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +41,7 @@ void write_tokenizer(const fuzz::ScratchFolder& folder, int kind) {
       folder.write("source.spm", fuzz::spiece_model(1, /*rules=*/false));
       folder.write("target.spm", fuzz::spiece_model(2, /*rules=*/false));
       break;
-    default:;  // none, which is enough for bytes
+    default:;  // the byte tokenizer needs no file
   }
 }
 

@@ -1,5 +1,4 @@
-// Any bytes as a tokenizer.json: an Error that is no bug of ours, or a tokenizer that encodes and
-// decodes.
+// Any bytes as a tokenizer.json: an ordinary Error, or a tokenizer that encodes and decodes.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const heed::Encoding encoding = tokenizer->encode(sample);
       if (encoding.ids != tokenizer->encode_ids(sample)) std::abort();
       for (const int32_t id : encoding.ids) {
-        // A template may name ids that the vocabulary does not have.
+        // A template may name ids outside the vocabulary.
         if (id < tokenizer->vocabulary_size()) tokenizer->decode({&id, 1});
       }
     }

@@ -1,5 +1,5 @@
-// Any bytes as text, through small tokenizers of every kind: encode() and encode_ids() agree, spans
-// lie in the text, decode() takes the ids, and byte-level tokenizers give the text back.
+// Any bytes as text, through small tokenizers of every type: encode() and encode_ids() agree, spans are
+// inside the text, decode() accepts the ids, and byte-level tokenizers round-trip.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

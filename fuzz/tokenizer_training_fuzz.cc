@@ -1,5 +1,5 @@
-// Any bytes as the text that a tokenizer is trained on: the first byte says which, the second how
-// large. A text without enough in it is the user's mistake; what comes out can be used.
+// Any bytes as training text of a tokenizer: the first byte selects the type, the second the size. Too
+// little text is an ordinary Error; a trained tokenizer is usable.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// SentencePiece takes a second for a training, so that it is chosen by two bytes only.
+// Training SentencePiece takes a second, so only two byte values select it.
 const char* type_of(uint8_t choice) {
   if (choice == 'b') return "bpe";
   if (choice == 'u') return "unigram";

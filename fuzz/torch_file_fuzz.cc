@@ -1,5 +1,5 @@
-// Any bytes as a pytorch_model.bin, and, because a fuzzer seldom keeps a ZIP archive intact, any
-// bytes as the pickle in one.
+// Any bytes as a pytorch_model.bin and, because a fuzzer seldom keeps a ZIP archive intact, as the
+// pickle in one.
 #include <cstddef>
 #include <cstdint>
 #include <span>

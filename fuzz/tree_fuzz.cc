@@ -1,4 +1,4 @@
-// Any bytes as trees: bracketed, as a model writes them, and as EVALB and its parameters have them.
+// Any bytes as trees: bracketed, as model output, and as EVALB's trees and parameters.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::ScratchFolder folder;
   const std::string text(reinterpret_cast<const char*>(data), size);
   expect_ordinary([&] { read_tree(text); });
-  // Whatever a model writes is a tree of the words.
+  // Any model output gives a tree over the words.
   const std::vector<std::string> words{"a", "dog", "runs"};
   if (words_of(tree_from_linear(text, words)) != words) std::abort();
   const auto parts = fuzz::split_at_nul(text);

@@ -1,4 +1,4 @@
-// What a tokenizer that was read from any bytes must keep to.
+// What a tokenizer read from any input must guarantee.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace heed::fuzz {
 
-// Ids in the vocabulary, spans in the text, and both ways of encoding alike.
+// Ids in the vocabulary, spans in the text, encode() and encode_ids() equal.
 inline void use(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options) {
   const Encoding encoding = tokenizer.encode(text, options);
   if (encoding.ids != tokenizer.encode_ids(text, options)) std::abort();

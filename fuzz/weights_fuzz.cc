@@ -1,5 +1,5 @@
-// Any bytes as a model: config.json, a NUL, and its safetensors, of floats or quantized. What loads
-// is as large as its file, and comes back when it is written and loaded again.
+// Any bytes as a model: config.json, a NUL, and its safetensors, f32 or quantized. A loaded model is as
+// large as its file, and round-trips.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
