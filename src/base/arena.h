@@ -18,7 +18,7 @@ namespace heed {
 
 class Arena {
  public:
-  // Where the cursor stood; valid until an earlier mark is rewound to.
+  // A position of the cursor; valid until an earlier mark is rewound to.
   struct Mark {
     size_t offset;
   };

@@ -70,18 +70,18 @@ TEST_F(MappedFileTest, HoldsTheContentOfTheFile) {
 
 TEST_F(MappedFileTest, ChecksBounds) {
   const MappedFile file(write("a", "0123456789"));
-  const auto refused = [&](uint64_t offset, uint64_t length) {
+  const auto expect_corrupt = [&](uint64_t offset, uint64_t length) {
     expect_error(ErrorCode::corrupt_file, "a: the header should be",
                  [&] { file.bytes(offset, length, "the header"); });
   };
-  refused(0, 11);
-  refused(10, 1);
-  refused(11, 0);
-  refused(5, 6);
-  refused(kHuge, 1);
-  refused(1, kHuge);
-  refused(kHuge, kHuge);
-  refused(kHuge - 4, 10);
+  expect_corrupt(0, 11);
+  expect_corrupt(10, 1);
+  expect_corrupt(11, 0);
+  expect_corrupt(5, 6);
+  expect_corrupt(kHuge, 1);
+  expect_corrupt(1, kHuge);
+  expect_corrupt(kHuge, kHuge);
+  expect_corrupt(kHuge - 4, 10);
   expect_error(ErrorCode::corrupt_file, "6 bytes at offset 5, but the file has only 10 bytes",
                [&] { file.bytes(5, 6, "the header"); });
 }

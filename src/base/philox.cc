@@ -24,8 +24,8 @@ uint64_t Random::below(uint64_t n) {
     const uint32_t n32 = static_cast<uint32_t>(n);
     uint64_t product = uint64_t{next()} * n32;
     if (static_cast<uint32_t>(product) < n32) {
-      const uint32_t refused = (0u - n32) % n32;
-      while (static_cast<uint32_t>(product) < refused) product = uint64_t{next()} * n32;
+      const uint32_t rejected = (0u - n32) % n32;
+      while (static_cast<uint32_t>(product) < rejected) product = uint64_t{next()} * n32;
     }
     return product >> 32;
   }

@@ -28,7 +28,7 @@ TEST(Columns, ReadsQuotesByRfc4180) {
   EXPECT_THAT(columns, ElementsAre("a", "b, \"c\"", "", "d"));
   EXPECT_TRUE(split_csv(R"(5" nails,x)", columns));  // a quote inside is literal
   EXPECT_THAT(columns, ElementsAre("5\" nails", "x"));
-  EXPECT_FALSE(split_csv(R"(a,"b)", columns));  // goes on in the next line
+  EXPECT_FALSE(split_csv(R"(a,"b)", columns));  // continues in the next line
 }
 
 TEST(Columns, DefaultsFollowTheObjective) {

@@ -88,17 +88,17 @@ int count_matches(const std::vector<TreeBracket>& gold, const std::vector<TreeBr
   for (size_t t = 0; t < test.size(); ++t) free[key(test[t], test[t].label)].push_back(t);
 
   int matches = 0;
-  for (const TreeBracket& wanted : gold) {
+  for (const TreeBracket& bracket : gold) {
     std::deque<size_t>* first = nullptr;
     const auto consider = [&](std::string_view label) {
-      const auto found = free.find(key(wanted, label));
+      const auto found = free.find(key(bracket, label));
       if (found == free.end() || found->second.empty()) return;
       if (!first || found->second.front() < first->front()) first = &found->second;
     };
-    consider(wanted.label);
+    consider(bracket.label);
     for (const auto& [a, b] : options.eq_label) {
-      if (wanted.label == a) consider(b);
-      if (wanted.label == b) consider(a);
+      if (bracket.label == a) consider(b);
+      if (bracket.label == b) consider(a);
     }
     if (!first) continue;
     first->pop_front();
@@ -160,12 +160,12 @@ BracketSentence compare(const std::string& gold_line, const std::string& test_li
     return fail(std::move(problem));
   }
 
-  const std::vector<TreeBracket> wanted = counted_brackets(gold, options);
+  const std::vector<TreeBracket> bracket = counted_brackets(gold, options);
   const std::vector<TreeBracket> found = counted_brackets(test, options);
-  result.matched = count_matches(wanted, found, options);
-  result.gold = static_cast<int>(wanted.size());
+  result.matched = count_matches(bracket, found, options);
+  result.gold = static_cast<int>(bracket.size());
   result.test = static_cast<int>(found.size());
-  result.crossing = count_crossing(wanted, found);
+  result.crossing = count_crossing(bracket, found);
   result.words = static_cast<int>(gold.words.size());
   for (size_t i = 0; i < gold.words.size(); ++i) {
     result.correct_tags += equivalent(gold.words[i].tag, test.words[i].tag, options.eq_label);

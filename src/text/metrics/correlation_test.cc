@@ -28,7 +28,7 @@ TEST(Correlation, OfAConstantIsNotANumber) {
   EXPECT_TRUE(std::isnan(spearman(Numbers{1, 2, 3}, Numbers{7, 7, 7})));
 }
 
-TEST(Correlation, RefusesWhatDoesNotFit) {
+TEST(Correlation, RejectsInvalidInput) {
   EXPECT_THROW(pearson(Numbers{1, 2}, Numbers{1}), Error);
   EXPECT_THROW(pearson(Numbers{1}, Numbers{1}), Error);
   EXPECT_THROW(spearman(Numbers{1, NAN}, Numbers{1, 2}), Error);

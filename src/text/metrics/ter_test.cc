@@ -70,7 +70,7 @@ TEST(Ter, SearchesNearTheDiagonalAsSacrebleu) {
   std::string many = "w0";
   for (int i = 1; i < 300; ++i) many += " w" + std::to_string(i);
   EXPECT_DOUBLE_EQ(score("a", many + " a"), 100.0 * 300 / 301);
-  EXPECT_DOUBLE_EQ(score("a", "a " + many), 100);  // the match lies outside the beam
+  EXPECT_DOUBLE_EQ(score("a", "a " + many), 100);  // the match is outside the beam
   EXPECT_DOUBLE_EQ(score(many + " a", "a"), 30000);
 }
 

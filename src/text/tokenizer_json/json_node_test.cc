@@ -6,7 +6,7 @@
 namespace heed {
 namespace {
 
-TEST(JsonNode, SaysWhereAndWhat) {
+TEST(JsonNode, ReportsPathAndType) {
   const auto document = parse_json(R"({"a": {"list": ["x", 3]}, "n": 7, "big": 1e99})", "f.json");
   const JsonNode root(document, "f.json");
   EXPECT_EQ(root.at("a").at("list").at(size_t{0}).text(), "x");

@@ -76,7 +76,7 @@ TEST(Bpe, PrefixAndSuffix) {
   EXPECT_EQ(pieces(*prefix, "abb"), "ab|##b");
 }
 
-TEST(Bpe, TakesBytes) {
+TEST(Bpe, EncodesRawBytes) {
   const auto model =
       make(R"({"type": "BPE", "vocab": {"Ġ": 0, "a": 1, "Ġa": 2, "Ã": 3, "©": 4, "Ã©": 5},
                               "merges": ["Ġ a", "Ã ©"]})");
@@ -220,7 +220,7 @@ TEST(Vocabulary, RejectsBadIds) {
   };
   expect_corrupt("'a' and 'b' have the same id 3", R"({"a": 3, "b": 3})");
   expect_corrupt("must be a number from 0 to 16777215, got -1", R"({"a": -1})");
-  expect_corrupt("found 99999999999", R"({"a": 99999999999})");
+  expect_corrupt("got 99999999999", R"({"a": 99999999999})");
   expect_corrupt("must be a whole number, got a number", R"({"a": 1.5})");
   expect_corrupt("must be an object of tokens and ids, got a list", "[]");
 }

@@ -121,7 +121,7 @@ TEST(SpieceProto, ChecksNormalizationRules) {
 }
 
 // Real models with a few changed bytes: rejected, or usable.
-TEST(SpieceProto, SurvivesDamage) {
+TEST(SpieceProto, AcceptsOrRejectsDamagedModels) {
   uint64_t state = 1;  // the seed
   const auto random = [&state](uint64_t below) {
     state = state * 6364136223846793005U + 1442695040888963407U;

@@ -93,7 +93,7 @@ TEST(Tree, KeepsTheWordsForAnySymbols) {
 
 using TreeFile = FolderTest;
 
-TEST_F(TreeFile, GivesTreesOverSeveralLines) {
+TEST_F(TreeFile, ReadsTreesOverSeveralLines) {
   write("a.mrg", "\n( (S\n  (NN a) ))\n\n(S (NN b))\n( (S (NN c)");
   LineReader reader(path("a.mrg"));
   std::string text;

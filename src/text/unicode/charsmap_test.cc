@@ -32,7 +32,7 @@ TEST(Charsmap, FindsTheShortestKey) {
   EXPECT_EQ(map.find(std::string_view("\0", 1)), std::nullopt);
 }
 
-TEST(Charsmap, SurvivesDamage) {
+TEST(Charsmap, AcceptsDamagedTables) {
   expect_error(ErrorCode::corrupt_file, "truncated", [] { Charsmap("abc"); });
   expect_error(ErrorCode::corrupt_file, "its trie has 400 bytes of 4", [] {
     Charsmap(units({400, 0}));

@@ -37,7 +37,7 @@ constexpr std::pair<std::string_view, std::string_view> kNamedClasses[] = {
     {"word", kWordCharacters},
 };
 
-[[noreturn]] void refuse(std::string_view pattern, const std::string& why) {
+[[noreturn]] void throw_unsupported(std::string_view pattern, const std::string& why) {
   throw Error(ErrorCode::unsupported,
               "the pattern '" + std::string(pattern) + "' is not supported: " + why,
               "Heed supports the regular expressions that PCRE2 and Oniguruma have in common");
@@ -137,13 +137,14 @@ class Translator {
   void members() {
     bool first = true;
     for (int depth = 1; depth > 0; first = false) {
-      if (at_ >= pattern_.size()) refuse(pattern_, "a character class must be closed");
+      if (at_ >= pattern_.size()) throw_unsupported(pattern_, "a character class must be closed");
       const char c = pattern_[at_];
       if (c == '\\') {
         inside_escape();
       } else if (c == '[' && pattern_.substr(at_, 2) == "[:") {
         const size_t end = pattern_.find(":]", at_);
-        if (end == std::string_view::npos) refuse(pattern_, "a class name must be closed");
+        if (end == std::string_view::npos)
+          throw_unsupported(pattern_, "a class name must be closed");
         const auto* const named =
             std::ranges::find(kNamedClasses, pattern_.substr(at_ + 2, end - at_ - 2),
                               &std::pair<std::string_view, std::string_view>::first);
@@ -151,14 +152,15 @@ class Translator {
                                                      : pattern_.substr(at_, end + 2 - at_));
         at_ = end + 2;
       } else if (c == '[') {
-        if (pattern_.substr(at_, 2) == "[^") refuse(pattern_, "a nested class must not be negated");
+        if (pattern_.substr(at_, 2) == "[^")
+          throw_unsupported(pattern_, "a nested class must not be negated");
         ++depth;
         ++at_;
       } else if (c == ']' && !first) {
         --depth;
         ++at_;
       } else if (pattern_.substr(at_, 2) == "&&") {
-        refuse(pattern_, "class intersections are not implemented");
+        throw_unsupported(pattern_, "class intersections are not implemented");
       } else {
         // A leading bracket is literal.
         if (c == ']') out_.push_back('\\');
@@ -222,7 +224,7 @@ Regex::Regex(const std::string& pattern) : pattern_(pattern), code_(std::make_un
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C;
   code_->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                               kOptions, &error, &error_at, nullptr);
-  if (code_->code == nullptr) refuse(pattern, pcre2_message(error));
+  if (code_->code == nullptr) throw_unsupported(pattern, pcre2_message(error));
   // Without a JIT compiler for this machine, PCRE2 interprets.
   pcre2_jit_compile(code_->code, PCRE2_JIT_COMPLETE);
   code_->context = pcre2_match_context_create(nullptr);
@@ -254,14 +256,14 @@ std::optional<RegexMatch> Regex::Search::next() {
   }
   if (result < 0) {
     s.done = true;
-    if (result != PCRE2_ERROR_NOMATCH) refuse(s.regex.pattern_, pcre2_message(result));
+    if (result != PCRE2_ERROR_NOMATCH) throw_unsupported(s.regex.pattern_, pcre2_message(result));
     return std::nullopt;
   }
   const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(s.data);
   const RegexMatch match{offsets[0], offsets[1]};
   // \K in a lookahead can place the begin after the end.
   if (match.begin > match.end || match.end < s.at)
-    refuse(s.regex.pattern_, "a match must not end before it begins");
+    throw_unsupported(s.regex.pattern_, "a match must not end before it begins");
   s.at = match.end;
   if (match.begin == match.end) {
     s.at += s.at < s.text.size() ? decode_utf8(s.text, s.at).bytes : 1;
