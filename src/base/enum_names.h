@@ -1,13 +1,7 @@
-// One table of an enum's names, for C++, config files, flags and messages.
-//
-//   template <>
-//   inline constexpr std::array kEnumNames<Side>{
-//       EnumName<Side>{Side::source, "source"},
-//       EnumName<Side>{Side::target, "target"}};
-//
-//   name_of(Side::source)        // "source"
-//   from_name<Side>("target")    // Side::target
-//   choices_of<Side>()           // "source or target"
+// One table of an enum's names, for C++, config files, flags and messages:
+//   template <> inline constexpr std::array kEnumNames<Side>{
+//       EnumName<Side>{Side::source, "source"}, EnumName<Side>{Side::target, "target"}};
+//   name_of(Side::source) == "source"; from_name<Side>("target"); choices_of<Side>() lists them
 #pragma once
 
 #include <array>

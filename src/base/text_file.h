@@ -6,7 +6,8 @@
 //
 // Compression is detected by the magic bytes, not by the file name. A line ends at \n or \r\n, which
 // is removed; the last line needs none. A byte order mark at the start is skipped. Lines are bytes;
-// UTF-8 is not checked. Memory: a few buffers and one line, for a file of any size.
+// UTF-8 is not checked.
+// Memory: a few buffers and one line, for a file of any size.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ class LineReader {
   int64_t line_number() const { return line_number_; }  // of the last line given, from 1; 0 before
   std::string where() const;                            // "path:line_number"
 
-  // Progress in bytes of the file on disk (compressed). file_bytes() is 0 for a pipe.
+  // Progress in bytes of the file on disk (compressed).
+  // file_bytes() is 0 for a pipe.
   int64_t bytes_read() const;
   int64_t file_bytes() const;
 

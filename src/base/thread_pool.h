@@ -37,7 +37,8 @@ class ThreadPool {
 
   // Calls body(begin, end) on contiguous shares that cover [0, n), equal in length to within one unit,
   // at most one per thread; returns when all are done. An exception thrown by a share is rethrown
-  // after the join (that of the lowest share, if several). Allocates nothing.
+  // after the join (that of the lowest share, if several).
+  // Allocates nothing.
   template <class Body>
   void parallel_for(int64_t n, Grain grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
