@@ -73,7 +73,7 @@ TEST_F(ByteTokenizerFolder, LoadsFromTheClassNameAlone) {
   write("config.json", R"({"model_type": "t5", "tokenizer_class": "ByT5Tokenizer"})");
   EXPECT_EQ(load_tokenizer(folder_)->vocabulary_size(), 384);
   write("tokenizer_config.json", R"({"extra_ids": -1})");
-  expect_error(ErrorCode::corrupt_file, "\"extra_ids\" is -1", [&] { load_tokenizer(folder_); });
+  expect_error(ErrorCode::corrupt_file, "\"extra_ids\" must be from 0", [&] { load_tokenizer(folder_); });
   write("tokenizer_config.json", R"({"extra_ids": "many"})");
   expect_error(ErrorCode::corrupt_file, "not a whole number", [&] { load_tokenizer(folder_); });
   write("tokenizer_config.json", "[1");
