@@ -97,7 +97,7 @@ typedef struct heed_info {
   const char* model_type;   // as in config.json: "marian"
   const char* family;       // "encoder_decoder", "encoder_only" or "decoder_only"
   const char* head;         // "language_model", "classifier", …
-  const char* weight_type;  // "f32", "f16", "int8" or "int4": of most of its weights
+  const char* weight_type;  // "f32", "int8" …: of most of its weights
   int64_t parameters;
   int64_t weight_bytes;
   int64_t vocabulary;

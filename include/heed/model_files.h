@@ -48,7 +48,7 @@ struct ModelInfo {
   std::string model_type;  // "marian"; "heed" where Hugging Face has no equivalent
   int64_t parameters = 0;
   int64_t weight_bytes = 0;    // in memory, for inference; of a preset as f32
-  std::string weight_type;     // "f32", "f16", "int8" or "int4": of most of its weights
+  std::string weight_type;     // "f32" or one of weight_type_choices(): of most of its weights
   int64_t training_bytes = 0;  // weights and Adam's two slots; kept gradients come on top
   double flops_per_token = 0;  // of one forward, products of the weights alone
   std::vector<ShapeMemory> memory;
@@ -73,11 +73,15 @@ void convert_model(const std::string& from, const std::string& to, const Convert
 
 // Weights of fewer bytes, for faster inference in less memory (docs/quantization.md).
 struct QuantizeOptions {
-  std::string type = "int8";  // int8, f16 or int4
+  std::string type = "int8";  // one of weight_type_choices()
   // Weights whose names (those of the report) this regular expression finds something in stay f16.
   std::string keep_wide{};
   int threads = 0;  // 0: every CPU this process may use
 };
+// "f16, int8 or int4": the types that a model can be quantized to.
+std::string weight_type_choices();
+// What each of them is, a line for each.
+std::string weight_type_help();
 struct QuantizedLayer {
   std::string name;  // "encoder.0.self.qkv.weight"
   std::string type;

@@ -6,6 +6,7 @@
 
 #include "heed/bench.h"
 #include "heed/error.h"
+#include "kernels/matmul/weight_types.h"
 
 namespace heed {
 namespace {
@@ -62,10 +63,11 @@ TEST(BenchOps, ComparesFewRowsWithReadingTheWeight) {
   EXPECT_DOUBLE_EQ(bench.rows[0].fraction_of_limit, bench.rows[0].gbs / bench.read_limit_gbs);
 }
 
-TEST(BenchOps, MeasuresProductsOfEveryType) {
-  for (const std::string type : {"f32", "f16", "int8", "int4"}) {
-    const OpsBench bench =
-        bench_ops({.threads = 1, .seconds_per_row = 0.001, .filter = "product " + type});
+TEST(BenchOps, MeasuresEveryWeightType) {
+  for (const kernels::WeightTypeInfo& type : kernels::weight_types()) {
+    const OpsBench bench = bench_ops({.threads = 1,
+                                      .seconds_per_row = 0.001,
+                                      .filter = std::string("packed matmul ") + type.name});
     ASSERT_EQ(bench.rows.size(), 4u);  // 1, 4, 32 and 128 rows
     EXPECT_GT(bench.rows.front().gbs, 0);
     EXPECT_GT(bench.rows.back().gflops, 0);

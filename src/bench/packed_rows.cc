@@ -1,5 +1,5 @@
-// Rows times weights of each type, packed as models that answer have them: one row, as a step of
-// decoding has it and bound by reading the weight, and many, bound by arithmetic.
+// packed_matmul of each weight type: one row as in a decode step, bound by reading the weight, and
+// many rows, bound by arithmetic.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,15 +14,6 @@ namespace {
 
 using kernels::PackedWeight;
 using kernels::WeightType;
-
-struct Type {
-  const char* name;
-  WeightType type;
-};
-constexpr Type kTypes[] = {{"f32", WeightType::f32},
-                           {"f16", WeightType::f16},
-                           {"int8", WeightType::int8},
-                           {"int4", WeightType::int4}};
 
 struct Shape {
   WeightType type;
@@ -80,13 +71,13 @@ Time measure(const Shape& s, Bench& bench) {
 void add_packed_rows(std::vector<Row>& rows) {
   // GPT-2's output layer, larger than the caches in every type, and its feed-forward layer.
   constexpr int64_t kOutput = 50257, kFeedForward = 3072, kWidth = 768;
-  for (const Type& type : kTypes) {
+  for (const kernels::WeightTypeInfo& type : kernels::weight_types()) {
     for (const int64_t m : {int64_t{1}, int64_t{4}, int64_t{32}, int64_t{128}}) {
       const bool few = m <= 4;
       const Shape s{type.type, m, few ? kOutput : kFeedForward, kWidth};
       const auto flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n * s.k);
       rows.push_back(
-          {.name = std::string("product ") + type.name,
+          {.name = std::string("packed matmul ") + type.name,
            .shape = std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k),
            .cost = {flops, static_cast<double>(s.weight_bytes())},
            .limit = few ? Limit::memory : Limit::gemm,

@@ -25,12 +25,9 @@ ModelConfig preset_config(const std::string& name, int64_t length) {
 namespace {
 
 WeightType type_of(const std::string& name) {
-  if (name == "f32") return WeightType::f32;
-  try {
-    return weight_type_from_name(name);
-  } catch (const Error& error) {
-    throw Error(error.code(), error.what(), "use f32, f16, int8 or int4");
-  }
+  if (const kernels::WeightTypeInfo* type = kernels::find_weight_type(name)) return type->type;
+  throw Error(ErrorCode::invalid_argument, "the type is '" + name + "'",
+              "use f32, " + weight_type_choices());
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace heed::bench {
 // invalid_argument for a length that its table of positions does not have.
 ModelConfig preset_config(const std::string& name, int64_t length);
 
-// Random weights of a type, f32, f16, int8 or int4, packed as in a model that was loaded. Throws
+// Random weights of a type of kernels/matmul/weight_types.h, packed as in a model that was loaded. Throws
 // invalid_argument for others.
 Network preset_network(const ModelConfig& config, uint64_t seed, const std::string& type);
 // What a matrix [rows, cols] of that type takes.

@@ -221,8 +221,7 @@ QuantizeReport quantize_model(const std::string& from, const std::string& to,
   const NameFilter keep_wide(options.keep_wide);
   ThreadPool pool(options.threads);
   Quantized quantized = quantize(Network::load(from), {type, keep_wide, pool});
-  // f16 is a plain folder of the ecosystem; beside integers, what is not a matrix stays f32.
-  quantized.network.save(to, {.dtype = type == WeightType::f16 ? DType::f16 : DType::f32});
+  quantized.network.save(to, {.dtype = dtype_from_name(kernels::weight_type(type).other_dtype)});
   copy_companions(from, to);
   QuantizeReport report{.parameters = parameter_count(quantized.network.config()),
                         .bytes_before = tensor_bytes(from),

@@ -1,9 +1,7 @@
 #include "model/quantize.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <span>
 
@@ -13,14 +11,10 @@
 namespace heed {
 namespace {
 
-struct TypeName {
-  WeightType type;
-  const char* name;
-};
-constexpr std::array<TypeName, 4> kTypeNames{{{WeightType::f32, "f32"},
-                                              {WeightType::f16, "f16"},
-                                              {WeightType::int8, "int8"},
-                                              {WeightType::int4, "int4"}}};
+using kernels::WeightTypeInfo;
+
+// f32 is what a model has before.
+bool can_be_quantized_to(const WeightTypeInfo& type) { return type.type != WeightType::f32; }
 
 // Squares of a row and of what it lost.
 struct Loss {
@@ -54,11 +48,9 @@ double pack_matrix(ThreadPool& pool, std::span<const float> values, const Packed
   return sum.whole > 0 ? std::sqrt(sum.error / sum.whole) : 0;
 }
 
-// f16 ends at 65504: what is beyond would become infinite.
+// Numbers beyond the range of the type would become infinite.
 void check_range(std::span<const float> values, WeightType type, const std::string& name) {
-  constexpr float kLargestF16 = 65504;
-  const bool as_floats = type == WeightType::f32 || type == WeightType::int8;
-  const float largest = as_floats ? std::numeric_limits<float>::max() : kLargestF16;
+  const float largest = kernels::weight_type(type).largest;
   if (std::all_of(values.begin(), values.end(), [&](float x) { return std::abs(x) <= largest; })) {
     return;
   }
@@ -81,19 +73,23 @@ std::string some_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-const char* weight_type_name(WeightType type) {
-  for (const TypeName& t : kTypeNames) {
-    if (t.type == type) return t.name;
-  }
-  return "unknown";
-}
+const char* weight_type_name(WeightType type) { return kernels::weight_type(type).name; }
 
 WeightType weight_type_from_name(std::string_view name) {
-  for (const TypeName& t : kTypeNames) {
-    if (t.name == name && t.type != WeightType::f32) return t.type;
-  }
+  const WeightTypeInfo* type = kernels::find_weight_type(name);
+  if (type && can_be_quantized_to(*type)) return type->type;
   throw Error(ErrorCode::invalid_argument, "the type is '" + std::string(name) + "'",
-              "use int8, f16 or int4");
+              "use " + weight_type_choices());
+}
+
+std::string weight_type_choices() { return kernels::weight_type_list(can_be_quantized_to); }
+
+std::string weight_type_help() {
+  std::string text;
+  for (const WeightTypeInfo& type : kernels::weight_types()) {
+    if (can_be_quantized_to(type)) text += std::string(type.name) + ": " + type.description + ".\n";
+  }
+  return text;
 }
 
 WeightType main_type(const Parameters& parameters) {
@@ -162,8 +158,8 @@ Quantized quantize(const Network& from, const QuantizeRules& rules) {
                       .relative_error = pack_matrix(rules.pool, values, packed)});
   }
   HfConfig hf = from.hugging_face();
-  const bool integers = rules.type == WeightType::int8 || rules.type == WeightType::int4;
-  hf.quantization = integers ? weight_type_name(rules.type) : "";
+  const WeightTypeInfo& type = kernels::weight_type(rules.type);
+  hf.quantization = type.is_named_in_config ? type.name : "";
   return {Network(std::move(hf), std::move(parameters)), std::move(layers)};
 }
 

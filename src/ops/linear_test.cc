@@ -56,8 +56,8 @@ TEST(LinearAdd, IsTheResidualAddOfTheLinearLayer) {
     if (with_bias) layer.bias = {ConstMat(bias.data(), 1, kOut)};
     for (const Case& c : {Case{1, kIn, kOut, 1}, {3, kIn, kOut, 2}, {40, kIn, kOut, 3}}) {
       expect_same_bits(c, layer);  // plain floats: two passes
-      for (const WeightType type :
-           {WeightType::f32, WeightType::f16, WeightType::int8, WeightType::int4}) {
+      for (const kernels::WeightTypeInfo& info : kernels::weight_types()) {
+        const WeightType type = info.type;
         const auto bytes = static_cast<size_t>(kernels::packed_bytes(type, kOut, kIn));
         Arena memory(bytes);
         PackedWeight packed{type, kOut, kIn, memory.allocate<std::byte>(bytes)};

@@ -29,13 +29,10 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
-    "int8: a scale for each output, and activations rounded to 8 bits row by row; a quarter of "
-    "the\n"
-    "bytes. f16: half of them, a plain folder that others read too. int4: a scale for each 32 "
-    "inputs;\n"
-    "a seventh. Beside int8 and int4, norms, biases and positions stay f32, and matrices that\n"
-    "--keep-wide finds become f16 (their names are those of the report). With f16 every number is\n"
-    "rounded, those of norms and biases too.\n"
+    "\n"
+    "Norms, biases and positions stay f32 beside integers, and are rounded too with 16-bit "
+    "floats.\n"
+    "Matrices that --keep-wide finds become f16; their names are those of the report.\n"
     "\n"
     "--out is a new or an empty folder, or one whose config.json says that it holds what this "
     "command\n"
@@ -57,8 +54,7 @@ struct QuantizeFlags : CommonFlags {
   bool force = false;
 };
 
-// Whether config.json says that the folder holds what this command wrote. (Not of f16, which is a
-// folder like anybody's.)
+// Whether config.json says that this command wrote the folder. It does not for f16.
 bool is_quantized(const fs::path& folder) {
   std::ifstream file(folder / "config.json");
   const Json config = Json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -303,17 +299,17 @@ void run_quantize(const QuantizeFlags& flags, Output& out) {
 
 void add_quantize(Program& program) {
   const Command quantize =
-      program.add_verb("quantize", "Write a model in fewer bytes, and compare: int8, f16 or int4");
+      program.add_verb("quantize", "Quantize a model, and compare: " + weight_type_choices());
   const auto flags = std::make_shared<QuantizeFlags>();
   add_text(quantize, "--model", flags->model, "DIR", "the model folder to read");
   add_text(quantize, "--out", flags->out, "DIR", "the folder to write");
-  add_text(quantize, "--type", flags->options.type, "TYPE", "int8, f16 or int4");
+  add_text(quantize, "--type", flags->options.type, "TYPE", weight_type_choices());
   add_text(quantize, "--keep-wide", flags->options.keep_wide, "REGEX",
            "matrices whose names it finds something in become f16");
   add_switch(quantize, "--force", flags->force, "replace whatever model --out holds");
   add_files(quantize, "--eval", flags->eval, "compare the models' quality and speed on them");
   add_common_flags(quantize, *flags);
-  quantize.footer(kHelp);
+  quantize.footer(weight_type_help() + kHelp);
   quantize.on_run([flags](Output& out) { run_quantize(*flags, out); });
 }
 

@@ -409,9 +409,13 @@ TEST(CachedDecoding, PackingFloatsChangesNoBit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, PackedDecodingTest,
-                         testing::Values(WeightType::f32, WeightType::f16, WeightType::int8,
-                                         WeightType::int4),
+std::vector<WeightType> all_weight_types() {
+  std::vector<WeightType> types;
+  for (const kernels::WeightTypeInfo& info : kernels::weight_types()) types.push_back(info.type);
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PackedDecodingTest, testing::ValuesIn(all_weight_types()),
                          [](const auto& test) { return weight_type_name(test.param); });
 
 // A batch that does not go on where the cache ends is our mistake, and is said.

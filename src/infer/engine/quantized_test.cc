@@ -50,7 +50,15 @@ TEST_P(QuantizedEngineTest, InfoTellsTheType) {
   EXPECT_LT(narrow.weight_bytes, wide.weight_bytes * 7 / 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QuantizedEngineTest, testing::Values("f16", "int8", "int4"),
+std::vector<const char*> quantized_type_names() {
+  std::vector<const char*> names;
+  for (const kernels::WeightTypeInfo& type : kernels::weight_types()) {
+    if (type.type != WeightType::f32) names.push_back(type.name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedEngineTest, testing::ValuesIn(quantized_type_names()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

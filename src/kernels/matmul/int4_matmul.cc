@@ -404,7 +404,7 @@ int64_t gemm_by_amx_tiles(const PackedMatmul& p, const PackedLayout& layout, con
 #endif
 
 void int4_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
-  const PackedLayout layout(WeightType::int4, p.w.n, p.w.k);
+  const PackedLayout layout(p.w.type, p.w.n, p.w.k);
   auto* numbers = reinterpret_cast<int16_t*>(p.scratch);
   Int4X x{.numbers = numbers,
           .groups = reinterpret_cast<Int4XGroup*>(numbers + p.m * layout.groups * kInt4Group),
@@ -455,9 +455,9 @@ void int4_matmul(ThreadPool& pool, const PackedMatmul& p) {
   HWY_DYNAMIC_DISPATCH(int4_matmul_kernel)(pool, p);
 }
 
-int64_t int4_matmul_scratch_floats(int64_t m, int64_t k) {
+int64_t int4_matmul_scratch_floats(int64_t m, const PackedWeight& w, int) {
   constexpr int64_t kGroupBytes = kInt4Group * sizeof(int16_t) + sizeof(Int4XGroup);
-  return m * ceil_div(k, kInt4Group) * (kGroupBytes / static_cast<int64_t>(sizeof(float)));
+  return m * ceil_div(w.k, kInt4Group) * (kGroupBytes / static_cast<int64_t>(sizeof(float)));
 }
 
 }  // namespace heed::kernels

@@ -33,9 +33,6 @@
 #define HEED_KERNELS_INT8_MATMUL_ONCE_
 namespace heed::kernels {
 
-// Beyond it, 127 · 127 · k may not fit into 32 bits.
-inline constexpr int64_t kInt8MaxInputs = 128 << 10;
-
 // A row of x as integers: how words of four inputs are kept depends on the instruction set.
 inline constexpr int64_t kMaxWordsOfFour = 2;
 inline constexpr int64_t kPrefetchSteps = 4;
@@ -303,7 +300,7 @@ void gemm_by_amx_tiles(const PackedMatmul& p, const PackedLayout& layout, const 
 #endif
 
 void int8_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
-  const PackedLayout layout(WeightType::int8, p.w.n, p.w.k);
+  const PackedLayout layout(p.w.type, p.w.n, p.w.k);
   auto* rows = reinterpret_cast<Int8Row*>(p.scratch);
   auto* x = reinterpret_cast<int32_t*>(rows + p.m);
   const int64_t row_words = kXWords * layout.steps;
@@ -359,15 +356,16 @@ namespace heed::kernels {
 HWY_EXPORT(int8_matmul_kernel);
 
 void int8_matmul(ThreadPool& pool, const PackedMatmul& p) {
-  HEED_CHECK(p.w.k <= kInt8MaxInputs, "int8_matmul: sums would not fit into 32 bits");
+  HEED_CHECK(p.w.k <= weight_type(p.w.type).max_inputs,
+             "int8_matmul: sums of so many inputs must fit into 32 bits");
   HWY_DYNAMIC_DISPATCH(int8_matmul_kernel)(pool, p);
 }
 
-int64_t int8_matmul_scratch_floats(int64_t m, int64_t k) {
+int64_t int8_matmul_scratch_floats(int64_t m, const PackedWeight& w, int) {
   constexpr int64_t kRowFloats = sizeof(Int8Row) / sizeof(float);
   // Tile registers read whole tiles of rows, but only one word of four inputs.
   static_assert(kMaxWordsOfFour * kAmxLeastRows >= kAmxRows);
-  return m * (kRowFloats + kMaxWordsOfFour * ceil_div(k, 4));
+  return m * (kRowFloats + kMaxWordsOfFour * ceil_div(w.k, 4));
 }
 
 }  // namespace heed::kernels

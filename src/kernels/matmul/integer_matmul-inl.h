@@ -153,9 +153,8 @@ HWY_INLINE void for_each_part(ThreadPool& pool, const PackedMatmul& p, const Mul
   // two may then be within a panel.
   const int64_t units = ceil_div(p.w.n, kPanelUnit), blocks = ceil_div(p.m, kIntegerBlockRows);
   const int64_t block_rows = std::min(p.m, kIntegerBlockRows);
-  const int64_t unit_numbers = p.w.k * kPanelUnit;
-  const int64_t unit_bytes = p.w.type == WeightType::int4 ? unit_numbers / 2 : unit_numbers;
-  const int64_t grain = grain_units(block_rows * unit_numbers, unit_bytes, kIntegerGrainWork);
+  const int64_t unit_bytes = quantized_row_bytes(p.w.type, p.w.k) * kPanelUnit;
+  const int64_t grain = grain_units(block_rows * p.w.k * kPanelUnit, unit_bytes, kIntegerGrainWork);
   pool.parallel_for(units * blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
     while (begin < end) {
       const int64_t block = begin / units, next = std::min(end, (block + 1) * units);

@@ -320,23 +320,23 @@ void packed_matmul(ThreadPool& pool, const PackedMatmul& p) {
   HEED_CHECK(p.x_row >= p.w.k && p.y_row >= p.w.n, "packed_matmul: rows that overlap");
   if (p.m == 0 || p.w.n == 0) return;
   HEED_CHECK(p.w.k > 0, "packed_matmul: a sum of nothing");
-  switch (p.w.type) {
-    case WeightType::f32:
-      return HWY_DYNAMIC_DISPATCH(f32_matmul_kernel)(pool, p);
-    case WeightType::f16:
-      return HWY_DYNAMIC_DISPATCH(f16_matmul_kernel)(pool, p);
-    case WeightType::int8:
-      return int8_matmul(pool, p);
-    case WeightType::int4:
-      return int4_matmul(pool, p);
-  }
+  weight_type(p.w.type).matmul(pool, p);
 }
 
 int64_t packed_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
-  if (w.type == WeightType::int8) return int8_matmul_scratch_floats(m, w.k);
-  if (w.type == WeightType::int4) return int4_matmul_scratch_floats(m, w.k);
-  if (w.type == WeightType::f32 || m <= kGemvRowsWith16Registers || w.n == 0) return 0;
-  return kDequantizedFloats * threads;
+  return weight_type(w.type).scratch_floats(m, w, threads);
+}
+
+void f32_matmul(ThreadPool& pool, const PackedMatmul& p) {
+  HWY_DYNAMIC_DISPATCH(f32_matmul_kernel)(pool, p);
+}
+int64_t f32_matmul_scratch_floats(int64_t, const PackedWeight&, int) { return 0; }
+
+void f16_matmul(ThreadPool& pool, const PackedMatmul& p) {
+  HWY_DYNAMIC_DISPATCH(f16_matmul_kernel)(pool, p);
+}
+int64_t dequantizing_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
+  return m <= kGemvRowsWith16Registers || w.n == 0 ? 0 : kDequantizedFloats * threads;
 }
 
 }  // namespace heed::kernels

@@ -55,10 +55,14 @@ void packed_matmul(ThreadPool& pool, const PackedMatmul& product);
 // rows of x as integers. `threads` is that of the pool.
 int64_t packed_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 
-// packed_matmul() of int8 and int4, in files of their own.
+// packed_matmul() of each type, for the table of weight_types.h.
+void f32_matmul(ThreadPool& pool, const PackedMatmul& product);
+int64_t f32_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
+void f16_matmul(ThreadPool& pool, const PackedMatmul& product);
+int64_t dequantizing_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 void int8_matmul(ThreadPool& pool, const PackedMatmul& product);
-int64_t int8_matmul_scratch_floats(int64_t m, int64_t k);
+int64_t int8_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 void int4_matmul(ThreadPool& pool, const PackedMatmul& product);
-int64_t int4_matmul_scratch_floats(int64_t m, int64_t k);
+int64_t int4_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 
 }  // namespace heed::kernels

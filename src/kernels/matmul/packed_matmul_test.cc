@@ -1,4 +1,4 @@
-// The kernels of int8 and int4 have one instruction set more than the others.
+// Kernels that quantize activations have one instruction set more than the others.
 #define HWY_WANT_AVX3_DL
 
 #include "kernels/matmul/packed_matmul.h"
@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -140,6 +141,14 @@ std::vector<float> float_reference(const PackedMatrix& w, const Shape& s,
   return y;
 }
 
+using Reference = std::vector<float> (*)(const PackedMatrix&, const Shape&,
+                                         const std::vector<float>&);
+Reference integer_reference(WeightType type) {
+  static const std::map<WeightType, Reference> references = {{WeightType::int8, int8_reference},
+                                                             {WeightType::int4, int4_reference}};
+  return references.at(type);
+}
+
 std::vector<Shape> odd_shapes() {
   std::vector<Shape> shapes;
   for (int64_t m = 1; m <= 36; ++m) shapes.push_back({m, 1 + 37 * m % 113, 1 + 29 * m % 71});
@@ -162,16 +171,13 @@ TEST(PackedMatmul, IsWhatItsDefinitionSays) {
   for (const Shape& shape : odd_shapes()) {
     SCOPED_TRACE(shape.text());
     const std::vector<float> x = input(shape);
-    for (const WeightType type : kWeightTypes) {
-      SCOPED_TRACE(static_cast<int>(type));
-      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+    for (const WeightTypeInfo& info : weight_types()) {
+      SCOPED_TRACE(info.name);
+      const PackedMatrix w(info.type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
       std::vector<float> expected;
-      if (type == WeightType::int8) expected = int8_reference(w, shape, x);
-      if (type == WeightType::int4) expected = int4_reference(w, shape, x);
+      if (info.quantizes_activations) expected = integer_reference(info.type)(w, shape, x);
       for_each_target([&] {
-        if (type == WeightType::f32 || type == WeightType::f16) {
-          expected = float_reference(w, shape, x);
-        }
+        if (!info.quantizes_activations) expected = float_reference(w, shape, x);
         for (ThreadPool& pool : pools) {
           EXPECT_TRUE(same_bits(product(pool, w.weight(), x, 0, shape.m), expected));
         }
@@ -184,8 +190,9 @@ TEST(PackedMatmul, IsWhatItsDefinitionSays) {
 TEST(PackedMatmul, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
   const Shape shape{300, 517, 1033};
   const std::vector<float> x = input(shape);
-  for (const WeightType type : kWeightTypes) {
-    SCOPED_TRACE(static_cast<int>(type));
+  for (const WeightTypeInfo& info : weight_types()) {
+    SCOPED_TRACE(info.name);
+    const WeightType type = info.type;
     const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
     for_each_target([&] {
       ThreadPool one(1), three(3);
@@ -272,8 +279,8 @@ TEST(PackedMatmul, ARowThatIsNotFiniteSpoilsNoOther) {
   const Shape shape{33, 21, 140};
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    for (const WeightType type : kWeightTypes) {
-      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+    for (const WeightTypeInfo& info : weight_types()) {
+      const PackedMatrix w(info.type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
       const std::vector<float> x = input(shape);
       std::vector<float> spoilt = x;
       spoilt[static_cast<size_t>(3 * (shape.k + kXGap) + 38)] = bad;
@@ -285,8 +292,8 @@ TEST(PackedMatmul, ARowThatIsNotFiniteSpoilsNoOther) {
           for (int64_t j = 0; j < shape.n; ++j) {
             const auto at = static_cast<size_t>(i * (shape.n + kYGap) + j);
             if (i == 3) {
-              const bool rounds = type == WeightType::int8 || type == WeightType::int4;
-              EXPECT_TRUE(rounds ? std::isnan(y[at]) : !std::isfinite(y[at])) << i << ", " << j;
+              EXPECT_TRUE(info.quantizes_activations ? std::isnan(y[at]) : !std::isfinite(y[at]))
+                  << i << ", " << j;
             } else {
               EXPECT_EQ(y[at], clean[at]) << i << ", " << j;
             }
@@ -300,8 +307,9 @@ TEST(PackedMatmul, ARowThatIsNotFiniteSpoilsNoOther) {
 TEST(PackedMatmul, ZerosAndAlmostZerosGiveZeros) {
   const Shape shape{2, 20, 40};
   ThreadPool pool(1);
-  for (const WeightType type : {WeightType::int8, WeightType::int4}) {
-    const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+  for (const WeightTypeInfo& info : weight_types()) {
+    if (!info.quantizes_activations) continue;
+    const PackedMatrix w(info.type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
     for (const float value : {0.0f, 1e-42f}) {
       const std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), value);
       for_each_target([&] {
@@ -328,35 +336,35 @@ TEST(PackedMatmul, Int4AddsNothingForAGroupOfZeros) {
 // In cache or afterwards: bias and activation give the same bits.
 TEST(PackedMatmul, BiasAndActivationAreThoseOfTheKernelAlone) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
-  for (const WeightType type : kWeightTypes) {
+  for (const WeightTypeInfo& info : weight_types()) {
     for (const int64_t m : {1, 3, 4, 6, 300}) {
       const Shape shape{m, 117, 70};
-      SCOPED_TRACE(std::to_string(static_cast<int>(type)) + ", " + shape.text());
-      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+      SCOPED_TRACE(info.name + (", " + shape.text()));
+      const PackedMatrix w(info.type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
       const std::vector<float> x = input(shape), bias = random_floats(shape.n, 3);
       const auto check = [&] {
         const std::vector<float> sums = product(pools[0], w.weight(), x, 0, m);
-        for (const ActivationInfo& info : kActivations) {
+        for (const ActivationInfo& activation : kActivations) {
           std::vector<float> expected = sums;
           for (int64_t i = 0; i < m; ++i) {
             float* row = expected.data() + i * (shape.n + kYGap);
             bias_activation({.x = row,
                              .bias = bias.data(),
-                             .activation = info.activation,
+                             .activation = activation.activation,
                              .y = row,
                              .rows = 1,
                              .cols = shape.n});
           }
           for (ThreadPool& pool : pools) {
             EXPECT_TRUE(same_bits(
-                product(pool, w.weight(), x, 0, m, {bias.data(), info.activation}), expected))
-                << info.name;
+                product(pool, w.weight(), x, 0, m, {bias.data(), activation.activation}), expected))
+                << activation.name;
           }
         }
       };
-      // int8 and int4 alone have kernels for AVX3_DL: of that target alone, bias_activation() would
-      // be of another.
-      if (type == WeightType::int8 || type == WeightType::int4) {
+      // Only kernels that quantize activations have the target AVX3_DL: bias_activation() would run
+      // another one.
+      if (info.quantizes_activations) {
         check();
       } else {
         for_each_target(check);
@@ -368,11 +376,11 @@ TEST(PackedMatmul, BiasAndActivationAreThoseOfTheKernelAlone) {
 // In cache or afterwards: a residual gives the same bits, with a bias and an activation or without.
 TEST(PackedMatmul, AResidualIsAddedLast) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
-  for (const WeightType type : kWeightTypes) {
+  for (const WeightTypeInfo& info : weight_types()) {
     for (const int64_t m : {1, 3, 4, 6, 300}) {
       const Shape shape{m, 117, 70};
-      SCOPED_TRACE(std::to_string(static_cast<int>(type)) + ", " + shape.text());
-      const PackedMatrix w(type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
+      SCOPED_TRACE(info.name + (", " + shape.text()));
+      const PackedMatrix w(info.type, shape.n, shape.k, random_floats(shape.n * shape.k, 2));
       const std::vector<float> x = input(shape), bias = random_floats(shape.n, 3);
       const std::vector<float> residual = random_floats(m * (shape.n + kResidualGap), 4);
       for_each_target([&] {

@@ -11,9 +11,6 @@
 
 namespace heed::kernels {
 
-inline constexpr WeightType kWeightTypes[] = {WeightType::f32, WeightType::f16, WeightType::int8,
-                                              WeightType::int4};
-
 // A weight with its memory, rounded from floats [n, k].
 class PackedMatrix {
  public:

@@ -13,9 +13,11 @@ namespace heed::kernels {
 namespace {
 
 TEST(PackedWeight, RowsComeOutAsTheyWentIn) {
-  for (const WeightType type : kWeightTypes) {
+  for (const WeightTypeInfo& info : weight_types()) {
+    const WeightType type = info.type;
+    SCOPED_TRACE(info.name);
     for (const int64_t n : {1, 15, 16, 17, 48, 49, 100}) {
-      for (const int64_t k : {1, 3, 4, 31, 32, 33, 70}) {
+      for (const int64_t k : {1, 3, 4, 31, 32, 33, 70, 600}) {
         SCOPED_TRACE(std::to_string(n) + "x" + std::to_string(k));
         PackedMatrix packed(type, n, k, random_floats(n * k, 3));
         std::vector<std::byte> numbers(static_cast<size_t>(quantized_row_bytes(type, k)));
@@ -39,7 +41,9 @@ TEST(PackedWeight, IsNearTheFloats) {
   const int64_t n = 20, k = 100;
   const std::vector<float> values = random_floats(n * k, 7);
   std::vector<float> row(k);
-  for (const WeightType type : kWeightTypes) {
+  for (const WeightTypeInfo& info : weight_types()) {
+    const WeightType type = info.type;
+    SCOPED_TRACE(info.name);
     PackedMatrix packed(type, n, k, values);
     for (int64_t r = 0; r < n; ++r) {
       dequantize_packed_row(packed.weight(), r, row.data());
@@ -51,13 +55,8 @@ TEST(PackedWeight, IsNearTheFloats) {
         error += std::pow(row[static_cast<size_t>(l)] - from[l], 2), whole += from[l] * from[l];
       }
       const double relative = std::sqrt(error / whole);
-      if (type == WeightType::f32) {
-        EXPECT_EQ(relative, 0);
-        continue;
-      }
-      const double bound = type == WeightType::f16 ? 3e-4 : type == WeightType::int8 ? 0.01 : 0.1;
-      EXPECT_LT(relative, bound);
-      EXPECT_GT(relative, 0);
+      EXPECT_LE(relative, info.rounding_error);
+      EXPECT_EQ(relative == 0, info.rounding_error == 0);
       if (type != WeightType::int8) continue;
       for (int64_t l = 0; l < k; ++l) {
         EXPECT_LE(std::abs(row[static_cast<size_t>(l)] - from[l]), largest / 127 * 0.5001f);
@@ -84,7 +83,9 @@ TEST(PackedWeight, WhatItCanSayItSaysExactly) {
 
 TEST(PackedWeight, ZerosStayZeros) {
   const std::vector<float> zeros(3 * 40);
-  for (const WeightType type : kWeightTypes) {
+  for (const WeightTypeInfo& info : weight_types()) {
+    const WeightType type = info.type;
+    SCOPED_TRACE(info.name);
     std::vector<float> row(40, 5.0f);
     dequantize_packed_row(PackedMatrix(type, 3, 40, zeros).weight(), 2, row.data());
     EXPECT_EQ(row, std::vector<float>(40));
@@ -101,6 +102,31 @@ TEST(PackedWeight, Int4ScalesAreF16Numbers) {
       f16_to_f32(&bits, &again, 1);
       EXPECT_EQ(scale, again);
     }
+  }
+}
+
+TEST(WeightTypes, AreFoundByTheirNames) {
+  for (const WeightTypeInfo& info : weight_types()) {
+    EXPECT_EQ(find_weight_type(info.name), &info);
+    EXPECT_EQ(&weight_type(info.type), &info);
+  }
+  EXPECT_EQ(find_weight_type("int3"), nullptr);
+  EXPECT_EQ(find_weight_type(""), nullptr);
+  const auto is_integer = [](const WeightTypeInfo& info) { return !info.is_float; };
+  EXPECT_EQ(weight_type_list(is_integer), "int8 or int4");
+}
+
+// What dequantize_packed_row() relies on: it works on 256 inputs at a time.
+TEST(WeightTypes, StepsAndGroupsDivideAPiece) {
+  for (const WeightTypeInfo& info : weight_types()) {
+    SCOPED_TRACE(info.name);
+    EXPECT_EQ(256 % info.step_inputs, 0);
+    EXPECT_EQ(256 % info.block_inputs, 0);
+    EXPECT_LE(info.row_bytes(256), 4 * 256);
+    if (info.scale_inputs == 0) continue;
+    EXPECT_EQ(256 % info.scale_inputs, 0);
+    EXPECT_EQ(info.scale_inputs % info.step_inputs, 0);
+    EXPECT_GE(info.scale_inputs, 16);
   }
 }
 

@@ -137,6 +137,13 @@ TensorTable read_table(std::span<const std::byte> bytes, const std::string& wher
 
 const char* name(DType dtype) { return entry(dtype).name; }
 
+DType dtype_from_name(std::string_view name) {
+  for (const DTypeEntry& e : kDTypes) {
+    if (e.name == name) return e.dtype;
+  }
+  throw Error(ErrorCode::internal, "no DType has the name '" + std::string(name) + "'");
+}
+
 size_t element_bytes(DType dtype) { return entry(dtype).bytes; }
 
 std::optional<int64_t> checked_element_count(std::span<const int64_t> shape) {

@@ -24,6 +24,7 @@ enum class DType { f32, f16, bf16, f64, i64, i32, i16, i8, u8, boolean };
 
 // "f32" and so on; "bool" for boolean, whose enumerator could not have that name.
 const char* name(DType dtype);
+DType dtype_from_name(std::string_view name);  // of a name in the code, such as a weight type's
 size_t element_bytes(DType dtype);
 
 // The product of a shape (1 for a scalar's empty shape), and its bytes. Nothing when an extent is

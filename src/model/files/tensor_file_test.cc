@@ -28,6 +28,7 @@ TEST(DType, NamesAndSizes) {
                                            {DType::u8, "u8", 1u},
                                            {DType::boolean, "bool", 1u}}) {
     EXPECT_STREQ(name(dtype), text);
+    EXPECT_EQ(dtype_from_name(text), dtype);
     EXPECT_EQ(element_bytes(dtype), bytes);
   }
 }

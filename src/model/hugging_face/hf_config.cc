@@ -4,6 +4,7 @@
 
 #include "base/suggest.h"
 #include "heed/error.h"
+#include "kernels/matmul/weight_types.h"
 #include "model/hugging_face/hf_architectures.h"
 #include "model/hugging_face/hf_tensor_map.h"
 #include "model/hugging_face/hugging_face.h"
@@ -174,15 +175,18 @@ std::string read_quantization(const Json& json, const std::string& where) {
   const auto has = [&](const char* key, const Json& value) {
     return entry->is_object() && entry->contains(key) && entry->at(key) == value;
   };
-  for (const char* type : {"int8", "int4"}) {
-    if (has("format", "heed") && has("version", kQuantizationVersion) && has("type", type)) {
-      return type;
+  for (const kernels::WeightTypeInfo& type : kernels::weight_types()) {
+    if (type.is_named_in_config && has("format", "heed") && has("version", kQuantizationVersion) &&
+        has("type", type.name)) {
+      return type.name;
     }
   }
+  const auto is_named = [](const kernels::WeightTypeInfo& type) { return type.is_named_in_config; };
   throw Error(
       ErrorCode::unsupported,
       where + ": quantization is " + entry->dump() +
-          ", expected {\"format\": \"heed\", \"version\": 1, \"type\": \"int8\"} or \"int4\"",
+          ", expected {\"format\": \"heed\", \"version\": 1, \"type\": TYPE}, where TYPE is " +
+          kernels::weight_type_list(is_named),
       "quantize the model with this version of heed");
 }
 

@@ -51,6 +51,17 @@ std::string modern_name(const std::string& name) {
   return name;
 }
 
+using kernels::WeightTypeInfo;
+
+// The tensor of scales beside a tensor of quantized rows.
+DType scale_dtype(const WeightTypeInfo& type) {
+  return type.scale_bytes == sizeof(float) ? DType::f32 : DType::f16;
+}
+std::vector<int64_t> scale_shape(const WeightTypeInfo& type, int64_t rows, int64_t cols) {
+  if (type.scale_inputs == 0) return {rows};
+  return {rows, type.row_scales(cols)};
+}
+
 bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f64;
 }
@@ -61,7 +72,7 @@ struct Match {
   std::vector<const TensorView*> parts;
   std::vector<const TensorView*> scales{};  // of quantized parts
   WeightType type = WeightType::f32;        // in which it can stay
-  bool is_quantized() const { return type == WeightType::int8 || type == WeightType::int4; }
+  bool is_quantized() const { return !kernels::weight_type(type).is_float; }
 };
 
 // A part as a matrix [out, in], whichever way it lies in the file.
@@ -83,15 +94,10 @@ bool can_be_packed(const HfTensorRule& rule) {
   return heed::can_be_packed(spec);
 }
 
-// What a quantized tensor is, next to its tensor of scales.
-WeightType quantized_type(DType dtype) {
-  return dtype == DType::i8   ? WeightType::int8
-         : dtype == DType::u8 ? WeightType::int4
-                              : WeightType::f32;
+bool has_dtype_of(const TensorView& tensor, const WeightTypeInfo& type) {
+  return tensor.dtype == dtype_from_name(type.dtype);
 }
 constexpr const char* kScaleSuffix = ".scale";
-// Beyond this many inputs, sums of products of bytes would not fit into 32 bits.
-constexpr int64_t kMaxQuantizedInputs = 128 << 10;
 
 // Names and a count, for a message: "3 tensors are missing: a, b, c".
 void append_list(std::string& message, const std::vector<std::string>& list, const char* what) {
@@ -105,7 +111,8 @@ void append_list(std::string& message, const std::vector<std::string>& list, con
 
 class Matcher {
  public:
-  Matcher(const HfConfig& hf, const TensorFile& file) : hf_(hf) {
+  Matcher(const HfConfig& hf, const TensorFile& file)
+      : hf_(hf), named_(kernels::find_weight_type(hf.quantization)) {
     for (const TensorView& tensor : file.tensors()) by_name_[modern_name(tensor.name)] = &tensor;
   }
 
@@ -119,9 +126,8 @@ class Matcher {
           tensor = find(rule, rule.other_names[k]);
         }
         if (tensor) {
-          const WeightType type = quantized_type(tensor->dtype);
-          if (type != WeightType::f32 && !hf_.quantization.empty() && can_be_packed(rule)) {
-            add_quantized(*tensor, type, part_shape(rule, i), match);
+          if (is_quantized(*tensor) && can_be_packed(rule)) {
+            add_quantized(*tensor, *named_, part_shape(rule, i), match);
           } else {
             check(*tensor, rule.shapes[i]);
           }
@@ -152,6 +158,10 @@ class Matcher {
   }
 
  private:
+  bool is_quantized(const TensorView& tensor) const {
+    return named_ && !named_->is_float && has_dtype_of(tensor, *named_);
+  }
+
   const TensorView* find(const HfTensorRule& rule, const std::string& part) {
     for (const std::string& name : {rule.written_prefix(hf_) + part, rule.prefix + part, part}) {
       const auto found = by_name_.find(name);
@@ -163,12 +173,12 @@ class Matcher {
   }
 
   // Quantized tensors hold rows as Heed has them: [out, in], in the order of its outputs.
-  void add_quantized(const TensorView& tensor, WeightType type, PartShape shape, Match& match) {
-    const bool eight = type == WeightType::int8;
-    expect(tensor, tensor.dtype, {shape.rows, kernels::quantized_row_bytes(type, shape.cols)});
-    if (shape.cols > kMaxQuantizedInputs) {
-      misshapen_.push_back(tensor.name + " has more than " + std::to_string(kMaxQuantizedInputs) +
-                           " inputs, too many for integers");
+  void add_quantized(const TensorView& tensor, const WeightTypeInfo& type, PartShape shape,
+                     Match& match) {
+    expect(tensor, tensor.dtype, {shape.rows, type.row_bytes(shape.cols)});
+    if (shape.cols > type.max_inputs) {
+      misshapen_.push_back(tensor.name + " has more than " + std::to_string(type.max_inputs) +
+                           " inputs, too many for " + type.name);
     }
     const auto found = by_name_.find(modern_name(tensor.name) + kScaleSuffix);
     if (found == by_name_.end()) {
@@ -176,29 +186,27 @@ class Matcher {
       return;
     }
     used_.insert(found->second);
-    if (eight) {
-      expect(*found->second, DType::f32, {shape.rows});
-    } else {
-      expect(*found->second, DType::f16,
-             {shape.rows, kernels::quantized_row_scales(type, shape.cols)});
-    }
+    expect(*found->second, scale_dtype(type), scale_shape(type, shape.rows, shape.cols));
     match.scales.push_back(found->second);
-    match.type = type;
+    match.type = type.type;
   }
 
   // All parts of a matrix are of one type.
   void finish_type(Match& match) {
     if (match.is_quantized()) {
       for (const TensorView* part : match.parts) {
-        if (quantized_type(part->dtype) == match.type) continue;
+        if (is_quantized(*part)) continue;
         misshapen_.push_back(part->name + " is of " + name(part->dtype) +
                              ", another type than what it is joined with");
       }
       return;
     }
-    const bool all_f16 = std::all_of(match.parts.begin(), match.parts.end(),
-                                     [](const TensorView* p) { return p->dtype == DType::f16; });
-    if (all_f16 && can_be_packed(*match.rule)) match.type = WeightType::f16;
+    if (!can_be_packed(*match.rule)) return;
+    for (const WeightTypeInfo& type : kernels::weight_types()) {
+      if (!type.is_float || (type.is_named_in_config && &type != named_)) continue;
+      const auto has_dtype = [&](const TensorView* part) { return has_dtype_of(*part, type); };
+      if (std::all_of(match.parts.begin(), match.parts.end(), has_dtype)) match.type = type.type;
+    }
   }
 
   void expect(const TensorView& tensor, DType dtype, const std::vector<int64_t>& shape) {
@@ -227,6 +235,7 @@ class Matcher {
   }
 
   const HfConfig& hf_;
+  const WeightTypeInfo* named_;  // the type that config.json names, or null
   std::map<std::string, const TensorView*> by_name_;
   std::set<const TensorView*> used_;
   std::vector<std::string> missing_, misshapen_;
@@ -349,8 +358,8 @@ void each_rows(const TensorView& tensor, int64_t rows, const TensorFile& file, c
   }
 }
 
-// A matrix of floats that is packed, as f32 or f16; what is f16 in the file goes there and back
-// unchanged.
+// A matrix of floats that is packed as a type of floats. Numbers that have that type in the file are
+// converted to f32 and back without a change.
 void load_packed_floats(const Match& match, const ModelConfig& c, const TensorFile& file,
                         const PackedWeight& to, const std::string& where) {
   const HfTensorRule& rule = *match.rule;
@@ -455,11 +464,12 @@ class Collector {
   // A packed weight, as what it is.
   void add_packed(const HfTensorRule& rule, const Parameters& parameters) {
     const PackedWeight w = parameters.packed(rule.heed);
-    if (w.type == WeightType::f32 || w.type == WeightType::f16) {
+    const WeightTypeInfo& type = kernels::weight_type(w.type);
+    if (type.is_float) {
       const std::vector<float> floats = parameters.floats(rule.heed);
       const std::span<float> kept{own(floats.size()), floats.size()};
       std::ranges::copy(floats, kept.begin());
-      return add(rule, kept, w.type == WeightType::f16 ? DType::f16 : dtype_);
+      return add(rule, kept, w.type == WeightType::f32 ? dtype_ : dtype_from_name(type.dtype));
     }
     int64_t row = 0;
     for (size_t i = 0; i < rule.parts.size(); ++i) {
@@ -489,8 +499,8 @@ class Collector {
   // Rows [first, first + rows) of a weight of integers, and their scales.
   void add_quantized(const std::string& tensor, const PackedWeight& w, int64_t first,
                      int64_t rows) {
-    const int64_t row_bytes = kernels::quantized_row_bytes(w.type, w.k);
-    const int64_t row_scales = kernels::quantized_row_scales(w.type, w.k);
+    const WeightTypeInfo& type = kernels::weight_type(w.type);
+    const int64_t row_bytes = type.row_bytes(w.k), row_scales = type.row_scales(w.k);
     const auto count = static_cast<size_t>(rows * row_scales);
     std::vector<std::byte>& numbers =
         tensors_.owned.emplace_back(static_cast<size_t>(rows * row_bytes));
@@ -499,20 +509,16 @@ class Collector {
       kernels::unpack_quantized_row(w, first + r, numbers.data() + r * row_bytes,
                                     scales.data() + r * row_scales);
     }
-    const bool eight = w.type == WeightType::int8;
-    tensors_.views.push_back({tensor, eight ? DType::i8 : DType::u8, {rows, row_bytes}, numbers});
-    const size_t scale_bytes = count * (eight ? sizeof(float) : sizeof(uint16_t));
-    std::vector<std::byte>& stored = tensors_.owned.emplace_back(scale_bytes);
-    if (eight) {
-      std::memcpy(stored.data(), scales.data(), scale_bytes);
+    tensors_.views.push_back({tensor, dtype_from_name(type.dtype), {rows, row_bytes}, numbers});
+    const DType dtype = scale_dtype(type);
+    std::vector<std::byte>& stored = tensors_.owned.emplace_back(count * element_bytes(dtype));
+    if (dtype == DType::f32) {
+      std::memcpy(stored.data(), scales.data(), stored.size());
     } else {
       kernels::f32_to_f16(scales.data(), reinterpret_cast<uint16_t*>(stored.data()),
                           static_cast<int64_t>(count));
     }
-    const std::vector<int64_t> shape =
-        eight ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, row_scales};
-    tensors_.views.push_back(
-        {tensor + kScaleSuffix, eight ? DType::f32 : DType::f16, shape, stored});
+    tensors_.views.push_back({tensor + kScaleSuffix, dtype, scale_shape(type, rows, w.k), stored});
   }
 
   void add_table(const HfTensorRule& rule) {

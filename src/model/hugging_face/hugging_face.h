@@ -25,7 +25,7 @@ struct HfConfig {
   std::string model_type;          // "bert"; "heed" for what Hugging Face has no equivalent of
   std::string architecture;        // "BertForMaskedLM"
   std::string other_fields{"{}"};  // JSON: what has no meaning to Heed, kept for the way back
-  std::string quantization{};      // "int8" or "int4" where tensors are, see docs/quantization.md
+  std::string quantization{};      // the weight type that config.json names, docs/quantization.md
 };
 
 // The model types that can be read and written.
@@ -47,7 +47,7 @@ std::string hf_write_config(const HfConfig& hf, DType dtype = DType::f32);
 enum class WeightForm {
   trainable,  // plain floats; quantized ones are an error
   floats,     // plain floats, also of quantized ones
-  // For inference: matrices are packed; f16, int8 and int4 stay what they are, others become f32.
+  // For inference: matrices are packed in the weight type of the file, if it has one; else as f32.
   stored,
 };
 

@@ -2,6 +2,7 @@
 
 #include "cli/table.h"
 #include "heed/error.h"
+#include "heed/model_files.h"
 
 namespace heed::cli {
 
@@ -12,7 +13,7 @@ void add_preset_flags(Command command, std::string& preset, double& seconds) {
 }
 
 void add_type_flag(Command command, std::string& type) {
-  add_text(command, "--type", type, "TYPE", "of the weights: f32, f16, int8 or int4");
+  add_text(command, "--type", type, "TYPE", "of the weights: f32, " + weight_type_choices());
 }
 
 void require_preset(const std::string& preset, const std::string& topic,
