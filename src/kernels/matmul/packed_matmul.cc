@@ -76,7 +76,17 @@ struct F32Columns {
   }
 };
 
-struct F16Columns {
+struct F16 {
+  static HWY_INLINE FloatVec to_f32(hn::Vec<Uint16Tag> x) { return F16ToF32(x); }
+};
+struct Bf16 {
+  static HWY_INLINE FloatVec to_f32(hn::Vec<Uint16Tag> x) {
+    return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(Uint32Tag(), x)));
+  }
+};
+
+template <class Format>
+struct Columns16 {
   static constexpr int64_t kBytes = 2;
   template <int kVectors, class Each>
   static HWY_INLINE void for_each(const PanelPart& part, const Each& each) {
@@ -86,7 +96,7 @@ struct F16Columns {
       FloatVec columns[kVectors];
       for (int v = 0; v < kVectors; ++v) prefetch_ahead(at + v * lanes());
       for (int v = 0; v < kVectors; ++v)
-        columns[v] = F16ToF32(hn::LoadU(Uint16Tag(), at + v * lanes()));
+        columns[v] = Format::to_f32(hn::LoadU(Uint16Tag(), at + v * lanes()));
       each(l, columns);
     }
   }
@@ -302,7 +312,10 @@ void f32_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
   matmul_columns<F32Columns>(pool, p);
 }
 void f16_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
-  matmul_columns<F16Columns>(pool, p);
+  matmul_columns<Columns16<F16>>(pool, p);
+}
+void bf16_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
+  matmul_columns<Columns16<Bf16>>(pool, p);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -314,6 +327,7 @@ namespace heed::kernels {
 
 HWY_EXPORT(f32_matmul_kernel);
 HWY_EXPORT(f16_matmul_kernel);
+HWY_EXPORT(bf16_matmul_kernel);
 
 void packed_matmul(ThreadPool& pool, const PackedMatmul& p) {
   HEED_CHECK(p.m >= 0 && p.w.n >= 0 && p.w.k >= 0, "packed_matmul: a negative size");
@@ -334,6 +348,9 @@ int64_t f32_matmul_scratch_floats(int64_t, const PackedWeight&, int) { return 0;
 
 void f16_matmul(ThreadPool& pool, const PackedMatmul& p) {
   HWY_DYNAMIC_DISPATCH(f16_matmul_kernel)(pool, p);
+}
+void bf16_matmul(ThreadPool& pool, const PackedMatmul& p) {
+  HWY_DYNAMIC_DISPATCH(bf16_matmul_kernel)(pool, p);
 }
 int64_t dequantizing_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads) {
   return m <= kGemvRowsWith16Registers || w.n == 0 ? 0 : kDequantizedFloats * threads;

@@ -2,7 +2,7 @@
 // same promise. A row's result depends on that row and the weight alone: not on how many rows there
 // are, on a row's place among them, on the number of threads, or on the width of a vector.
 //
-// f32 and f16 are matmul() of the floats that the weight stands for (dequantize_packed_row), bit for bit.
+// f32, f16 and bf16 are matmul() of the floats that the weight stands for (dequantize_packed_row), bit for bit.
 //
 // int8 and int4 round x too, and sum products of integers, exactly. int8 rounds a row to 8 bits, by
 // the row's own largest magnitude:
@@ -59,6 +59,7 @@ int64_t packed_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threa
 void f32_matmul(ThreadPool& pool, const PackedMatmul& product);
 int64_t f32_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 void f16_matmul(ThreadPool& pool, const PackedMatmul& product);
+void bf16_matmul(ThreadPool& pool, const PackedMatmul& product);
 int64_t dequantizing_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);
 void int8_matmul(ThreadPool& pool, const PackedMatmul& product);
 int64_t int8_matmul_scratch_floats(int64_t m, const PackedWeight& w, int threads);

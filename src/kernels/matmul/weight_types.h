@@ -10,6 +10,7 @@
 //
 //   f32   the number
 //   f16   the number, rounded
+//   bf16  the upper half of the f32 number, rounded
 //   int8  q · scale, q in -127 … 127, one scale for each row
 //   int4  q · scale, q in -8 … 7, one scale for each 32 inputs; scales are f16 numbers, so that
 //         q · scale is exact in f32
@@ -31,7 +32,7 @@ namespace heed::kernels {
 struct PackedMatmul;
 struct PackedWeight;
 
-enum class WeightType { f32, f16, int8, int4 };
+enum class WeightType { f32, f16, bf16, int8, int4 };
 
 // Where a packed weight holds one of its rows: some inputs at a time, a step, at distances of
 // step_bytes.
