@@ -79,11 +79,11 @@ void raw_scores(const ScoreTile& tile, const float* packed_keys, float* scores) 
                   .accumulate = false});
 }
 
-// What backward knows of one row besides its scores.
+// Data of one row in backward, besides its scores.
 struct RowBackward {
   float lse, delta;      // delta = Σ dO ∘ O
   const float* factors;  // dropout's; null: none
-  float* d_bias;         // null: not wanted
+  float* d_bias;         // null: not requested
 };
 
 // Row r of backward, in place: `row` holds raw scores and becomes the dropped-out probabilities
@@ -204,7 +204,7 @@ void backward_tile(const QueryTile& q, const AttentionGradients& g, const Worksp
   });
 }
 
-// By hand: rows are short (one head), and memset's call would cost more than its work.
+// A loop instead of memset: rows are short (one head), and the call would cost more.
 void zero_rows(float* rows, int64_t count, int64_t stride, int64_t cols) {
   const FloatTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -255,19 +255,21 @@ HWY_EXPORT(backward);
 void check(const Attention& a) {
   HEED_CHECK(a.kv_heads > 0 && a.heads > 0 && a.heads % a.kv_heads == 0 && a.head_dim > 0,
              "attention: heads must be a multiple of kv_heads");
-  HEED_CHECK(a.before >= 0 && a.after >= 0, "attention: a negative window");
+  HEED_CHECK(a.before >= 0 && a.after >= 0, "attention: the window must not be negative");
 }
 
 void check_cache(const Attention& a, const AttentionOutput& output) {
   HEED_CHECK(a.blocks->kv_heads == a.kv_heads && a.blocks->head_dim == a.head_dim,
-             "attention: the cache was made for other heads");
-  HEED_CHECK(a.blocks->sequences == a.sequences, "attention: a table for each sequence");
+             "attention: kv_heads and head_dim must be those of the KV cache");
+  HEED_CHECK(a.blocks->sequences == a.sequences,
+             "attention: the KV cache must have a table for each sequence");
   HEED_CHECK(!a.global_queries && !a.global_keys && a.dropout.p == 0 && !output.log_sum_exp &&
                  !output.probabilities,
-             "attention: not with a cache");
+             "attention: global tokens, dropout, log_sum_exp and probabilities must not be used "
+             "with a KV cache");
 }
 
-// Of one sequence; a cache's are read where they are.
+// Keys of one sequence to pack; those of a KV cache are read in place.
 int64_t most_packed_keys(const Attention& a) {
   int64_t most = 0;
   for (int64_t s = 0; !a.blocks && s < a.sequences; ++s) most = std::max(most, a.keys(s));
@@ -285,7 +287,7 @@ void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutp
   check(a);
   if (a.blocks) check_cache(a, output);
   HEED_CHECK(!output.probabilities || output.log_sum_exp,
-             "attention: probabilities need the log-sum-exp");
+             "attention: log_sum_exp must be requested with probabilities");
   const int64_t keys = most_packed_keys(a), floats = attention_scratch_floats(a, false);
   for_each_query_range(pool, a,
                        [&](int64_t sequence, int kv_head, const QueryRange& range, int64_t share) {
@@ -297,7 +299,7 @@ void attention_forward(ThreadPool& pool, const Attention& a, const AttentionOutp
 void attention_backward(ThreadPool& pool, const Attention& a, const AttentionGradients& gradients,
                         float* scratch) {
   check(a);
-  HEED_CHECK(!a.blocks, "attention: a cache has no gradient");
+  HEED_CHECK(!a.blocks, "attention: backward must not be called with a KV cache");
   const int64_t keys = most_packed_keys(a), floats = attention_scratch_floats(a, true);
   const auto run = HWY_DYNAMIC_DISPATCH(backward);
   // The bias gradient of a head sums over sequences: one thread, one order.

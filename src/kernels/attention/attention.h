@@ -3,8 +3,8 @@
 // Tiled with an online softmax (Dao et al. 2022): no buffer of [T, T] exists. Forward keeps the
 // log-sum-exp of each row; backward recomputes the probabilities from it. A row's result depends
 // only on its own query and the keys it sees: not on the batch, the tile it falls into, the number
-// of threads, or whether later keys exist (so step by step equals all at once, bit for bit), as
-// long as all values are finite.
+// of threads, or whether later keys exist (so decode steps give the bits of prefill), as long as all
+// values are finite.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace heed::kernels {
 
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
 
-// How far beyond the last relative distance in use a bias table must be readable, on both sides.
+// Floats beyond the last relative distance in use that a bias table must have, on both sides.
 inline constexpr int64_t kBiasPadding = 16;
 // Distances that are read (and not used) before a window's first: a tile of queries shares its
 // keys.
 inline constexpr int64_t kBiasReach = 64;
 
-// What forward and backward both take. Rows of one sequence are consecutive; the heads of a row are
+// Arguments of forward and backward. Rows of one sequence are consecutive; the heads of a row are
 // side by side: head h of q is at column h * head_dim. Query head h reads key/value head
 // h / (heads / kv_heads).
 struct Attention {
@@ -40,8 +40,8 @@ struct Attention {
   const float* k = nullptr;  // [key rows, kv_heads * head_dim]
   const float* v = nullptr;  // [key rows, kv_heads * head_dim]
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
-  // Instead of k, v and key_offsets: keys and values in a cache's blocks. Same bits. Forward only;
-  // no global tokens, dropout, log-sum-exp or probabilities.
+  // K and V in the blocks of a KV cache, instead of k, v and key_offsets. Same bits. Forward only; no
+  // global tokens, dropout, log-sum-exp or probabilities.
   const KvBlocks* blocks = nullptr;
 
   float scale = 1;
@@ -91,7 +91,7 @@ struct AttentionGradients {
   float* dk = nullptr;
   float* dv = nullptr;
   int64_t dq_stride = 0, dk_stride = 0, dv_stride = 0;
-  float* d_bias = nullptr;  // optional; laid out as bias, always added to
+  float* d_bias = nullptr;  // optional; layout of bias, always added to
 };
 
 // Floats of scratch that a call needs for each thread of the pool.

@@ -155,7 +155,7 @@ bool same_bits(const float* a, const float* b, int64_t n) {
 class AttentionBlocksTest : public testing::TestWithParam<Option> {};
 
 // However many queries come at once, each with the keys that exist by then.
-TEST_P(AttentionBlocksTest, StepsOverBlocksEqualRowsBitForBit) {
+TEST_P(AttentionBlocksTest, DecodeStepsHaveTheBitsOfPrefill) {
   for_each_target([&] {
     const Cache cache(GetParam().kv_heads, {kLongest});
     const auto expected = cache.from_rows(GetParam());
@@ -173,7 +173,7 @@ TEST_P(AttentionBlocksTest, StepsOverBlocksEqualRowsBitForBit) {
   });
 }
 
-TEST_P(AttentionBlocksTest, NeighboursAndThreadsChangeNothing) {
+TEST_P(AttentionBlocksTest, IsBatchInvariantOnAnyNumberOfThreads) {
   const Cache cache(GetParam().kv_heads, {1, 130, 47, 5, 200});
   const auto expected = cache.from_rows(GetParam());
   std::vector<Cache::Queries> all;
@@ -269,7 +269,7 @@ void expect_blocks_within(int64_t window, int64_t step) {
   }
 }
 
-TEST(AttentionBlocks, AWindowNeedsNoBlocksThatItDoesNotReach) {
+TEST(AttentionBlocks, AWindowReadsNoEarlierBlocks) {
   for (const int64_t window : {1, 16, 17, 31, 100, 140}) {
     for (const int64_t step : {9, 40, 130}) expect_blocks_within(window, step);
   }

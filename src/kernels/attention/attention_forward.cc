@@ -1,6 +1,6 @@
 // Attention's forward: tiles of queries against tiles of keys, with an online softmax.
 //
-// Keys and values are read in blocks of kKvBlock positions, as a cache has them (kv_blocks.h); rows
+// K and V are read in blocks of kKvBlock positions, the layout of the KV cache (kv_blocks.h); rows
 // are packed so first. A tile of queries is worked on in blocks of kAttentionTileRows rows, each over the
 // columns that any of its rows sees: a causal mask costs a few columns a row.
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace {
 constexpr float kLog2E = 1.44269504089f, kLn2 = 0.69314718056f;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// ---- keys and values ----------------------------------------------------------------------------
+// ---- K and V ------------------------------------------------------------------------------------
 
 HWY_INLINE void copy_row(const float* HWY_RESTRICT from, int64_t n, float* HWY_RESTRICT to) {
   const FloatTag d;
@@ -39,7 +39,7 @@ HWY_INLINE void copy_row(const float* HWY_RESTRICT from, int64_t n, float* HWY_R
                   [&](int64_t i, auto io) HWY_ATTR { io.Store(io.Load(d, from + i), d, to + i); });
 }
 
-// Rows of one head are a few lines each and far apart, which the CPU does not see coming.
+// Rows of one head are a few cache lines each and far apart: the hardware prefetcher misses them.
 HWY_INLINE void prefetch_rows(const float* from, int64_t stride, int64_t rows, int64_t n) {
   constexpr int64_t kLine = 16;  // floats
   for (int64_t r = 0; r < rows; ++r, from += stride) {
@@ -47,10 +47,10 @@ HWY_INLINE void prefetch_rows(const float* from, int64_t stride, int64_t rows, i
   }
 }
 
-// Keys and values as forward reads them.
+// K and V as forward reads them.
 struct Source {
   const Problem& p;
-  const float* keys = nullptr;    // as a cache's blocks have them, from key 0; null: in the cache
+  const float* keys = nullptr;    // in the layout of the KV cache, from key 0; null: in the cache
   const float* values = nullptr;  // of key 0
   int64_t value_stride = 0;
 };
@@ -87,8 +87,8 @@ HWY_INLINE void pack_block(const float* from, int64_t stride, int64_t rows, int6
   }
 }
 
-// Rows of keys into blocks. Values are copied where several tiles of queries read them: a row of
-// all heads in between would put every row into the same few sets of the cache.
+// Packs rows of keys into blocks. Values are copied if several tiles of queries read them: with the
+// stride of a row of all heads, every row would map to the same few sets of the CPU cache.
 Source pack_rows(const Problem& p, const Problem::Span& span, bool copies, const Workspace& work) {
   const Attention& a = p.a;
   for (int64_t key = span.begin / kKvBlock * kKvBlock; key < span.end; key += kKvBlock) {
@@ -114,7 +114,7 @@ struct ForwardRow {
   int head;
   int64_t query;
   Problem::Span seen;
-  // Of the scores so far, in powers of two: what is summed is 2^(score - reference).
+  // Near the maximum of the scores so far, in base 2: terms are 2^(score - reference).
   float reference;
 };
 
@@ -132,7 +132,7 @@ HWY_INLINE Columns seen_columns(const ScoreTile& tile, const ForwardRow& row) {
   return {begin / kColumnStep * kColumnStep, (end + kColumnStep - 1) / kColumnStep * kColumnStep};
 }
 
-// Makes scores of these columns minus infinity where they are not seen.
+// Sets scores of masked columns to minus infinity.
 HWY_INLINE void mask_scores(const ScoreTile& tile, const ForwardRow& row, const Columns& columns,
                             float* scores) {
   const FloatTag d;
@@ -149,14 +149,14 @@ HWY_INLINE void mask_scores(const ScoreTile& tile, const ForwardRow& row, const 
   apply(std::max(columns.begin, end / lanes() * lanes()), columns.end);
 }
 
-// A row's reference is the largest score of the first tile that it sees, and follows larger ones
-// only when they are beyond it by this power of two: what was summed before seldom has to shrink.
+// The reference starts as the maximum of the first tile and is updated only if a score exceeds it by
+// this power of two, so that earlier sums seldom have to be rescaled.
 constexpr float kSlack = 8;
 
-// Moves the reference of a row whose largest score in this tile is `top`. What was summed with the
-// one before must be multiplied by the result.
+// Updates the reference of a row whose largest score in this tile is `top`. Returns the factor for
+// the sums so far.
 HWY_INLINE float move_reference(float top, ForwardRow& row) {
-  if (top <= row.reference + kSlack) return 1;  // NaN goes on
+  if (top <= row.reference + kSlack) return 1;  // NaN does not return here
   const float shrink = row.reference == -kInfinity ? 1 : std::exp2(row.reference - top);
   row.reference = top;
   return shrink;
@@ -167,14 +167,14 @@ struct RunningRows {
   float* scores;     // [rows, kKeyTile]
   float* lane_sums;  // [rows, kColumnStep]
   ForwardRow* rows;
-  float* shrink;  // [rows]: the factor by which what was summed before must shrink
+  float* shrink;  // [rows]: the factor for earlier sums
 };
 
-// Rows whose exponentials are computed in turns: one alone waits for its largest score.
+// Rows that are interleaved: a single row would wait for its maximum.
 constexpr int kRowsTogether = 3;
 
-// Turns the scores of kRows rows into 2^(factor · score - reference), where `factor` makes powers
-// of two of them, and adds these to the sums of each lane.
+// Replaces the scores of kRows rows by 2^(factor · score - reference), where `factor` converts to base
+// 2, and adds these to the sums of each lane.
 template <int kRows>
 HWY_INLINE void online_softmax(const Columns& columns, float factor, const RunningRows& running) {
   const FloatTag d;
@@ -189,7 +189,7 @@ HWY_INLINE void online_softmax(const Columns& columns, float factor, const Runni
   for (int r = 0; r < kRows; ++r) {
     ForwardRow& row = running.rows[r];
     running.shrink[r] = move_reference(hn::GetLane(hn::MaxOfLanes(d, max[r])) * factor, row);
-    // Of a row that has seen nothing so far any will do: 2^-infinity is 0.
+    // A row that has seen no key may use any reference: 2^-infinity is 0.
     reference[r] = hn::Set(d, row.reference == -kInfinity ? 0.0f : row.reference);
     sum[r] = hn::Zero(d);
   }
@@ -197,7 +197,7 @@ HWY_INLINE void online_softmax(const Columns& columns, float factor, const Runni
   for (int64_t c = columns.begin; c < columns.end; c += lanes()) {
     for (int r = 0; r < kRows; ++r) {
       float* HWY_RESTRICT at = scores + r * kKeyTile + c;
-      // Not fused: rounded as the reference was, the largest is 0, however large the scores are.
+      // Not fused: rounded like the reference, so that the largest exponent is exactly 0.
       const FloatVec scaled = hn::Mul(hn::LoadU(d, at), factors);
       const FloatVec e = Exp2(d, hn::Sub(scaled, reference[r]));
       sum[r] = hn::Add(sum[r], e);
@@ -212,7 +212,7 @@ HWY_INLINE void online_softmax(const Columns& columns, float factor, const Runni
 
 // ---- a tile of queries --------------------------------------------------------------------------
 
-// Drops some of the probabilities of a row, and scales the others.
+// Applies dropout to the probabilities of a row.
 void apply_dropout(const ScoreTile& tile, const ForwardRow& row, const Columns& columns,
                    float* factors, float* scores) {
   const FloatTag d;
@@ -227,7 +227,7 @@ void scale_row(float factor, int64_t n, const float* from, float* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = factor * from[i];
 }
 
-// The rows of a tile of queries that are worked on together, all of them over the same columns.
+// Rows of a tile of queries that are computed together, over the same columns.
 constexpr int64_t kBlockRows = kAttentionTileRows;
 constexpr int64_t kRowBlocks = (kQueryTile + kBlockRows - 1) / kBlockRows;
 
@@ -244,13 +244,13 @@ class ForwardTile {
         copy_row(from, a_.head_dim, work.queries + row * a_.head_dim);
       }
     }
-    // Scaling by a positive number keeps the order of scores, and need not be done apart.
+    // A positive scale keeps the order of scores, so it is fused into the softmax.
     plain_ = !a_.bias && !scoring_.capped && a_.scale > 0;
     factor_ = plain_ ? a_.scale * kLog2E : kLog2E;
   }
 
   void run(const AttentionOutput& output) {
-    // The output's lines come while the tile is worked on.
+    // Prefetch the output.
     for (int64_t i = 0; i < q_.heads; ++i) {
       prefetch_rows(output.out + q_.row() * output.out_stride + q_.column() + i * a_.head_dim,
                     output.out_stride, q_.queries, a_.head_dim);
@@ -261,7 +261,7 @@ class ForwardTile {
     for (int64_t r = 0; r < rows_; ++r) write(r, output);
   }
 
-  // The probabilities that belong to a log-sum-exp, [heads, queries, keys] of the sequence.
+  // The probabilities for a given log-sum-exp, [heads, queries, keys] of the sequence.
   void write_probabilities(const float* log_sum_exp, float* to) {
     for (int64_t r = 0; r < rows_; ++r) std::fill_n(probabilities_of(r, to), q_.p.keys, 0.0f);
     for_each_key_tile(q_, [&](const ScoreTile& tile) {
@@ -289,7 +289,7 @@ class ForwardTile {
   int64_t blocks() const { return (rows_ + kBlockRows - 1) / kBlockRows; }
   int64_t rows_in(int64_t block) const { return std::min(kBlockRows, rows_ - block * kBlockRows); }
 
-  // What the rows of each block see of a tile, together.
+  // The columns of a tile that any row of a block sees.
   void find_columns(const ScoreTile& tile) {
     for (int64_t b = 0; b < blocks(); ++b) {
       Columns& columns = columns_[b] = {tile.end(), tile.column};
@@ -300,7 +300,7 @@ class ForwardTile {
     }
   }
 
-  // scores [rows, columns] = Q Kᵀ, unscaled. Some keys at a time meet all rows.
+  // scores [rows, columns] = Q Kᵀ, unscaled, for all rows and one panel of keys at a time.
   void scores(const TileSource& from) {
     const ScoreMatmul product{work_.queries, a_.head_dim, from.keys, work_.scores};
     const int64_t panel = rows_ == 1 ? kKeyTile : score_panel();
@@ -318,7 +318,7 @@ class ForwardTile {
             shrink};
   }
 
-  // Turns the scores of a block of rows into what is summed.
+  // Bias, mask, online softmax and dropout for a block of rows.
   void softmax_tile(const ScoreTile& tile, int64_t first, int64_t rows, const Columns& columns) {
     const FloatTag d;
     float* scores = work_.scores + first * kKeyTile;
@@ -350,7 +350,7 @@ class ForwardTile {
     }
   }
 
-  // A tile of keys into the sums.
+  // Adds a tile of keys to the sums.
   void add(const ScoreTile& tile) {
     const TileSource from(source_, tile);
     find_columns(tile);
@@ -388,7 +388,7 @@ class ForwardTile {
     }
   }
 
-  // Raw scores into probabilities, exp(score - lse), in place.
+  // Converts raw scores to probabilities, exp(score - lse), in place.
   void probabilities_row(const ScoreTile& tile, const ForwardRow& row, const Columns& columns,
                          float lse, float* scores) const {
     const FloatTag d;
@@ -421,7 +421,7 @@ void forward(const Problem& p, const QueryRange& range, const AttentionOutput& o
   const Source source =
       p.table ? Source{p}
               : pack_rows(p, reached_keys(p, range), queries * group > kQueryTile, work);
-  // Heads that share keys read them together if they have few queries each.
+  // Heads that share a KV head are computed together if they have few queries each.
   const int heads = static_cast<int>(std::clamp<int64_t>(kQueryTile / queries, 1, group));
   for (int head = 0; head < group; head += heads) {
     for (int64_t query = range.begin; query < range.end; query += kQueryTile) {

@@ -1,11 +1,9 @@
-// The two products of attention's forward: queries with keys, and probabilities with values, both
-// in blocks of kKvBlock positions as a cache has them (kv_blocks.h). Rows that are no cache are
-// packed so first.
+// The two matmuls of attention's forward: scores = Q Kᵀ and sums += P V, both over blocks of kKvBlock
+// positions, the layout of the KV cache (kv_blocks.h).
 //
-// Each score is one chain of fused multiply-adds over head_dim in order, each sum of values one
-// over the keys of a tile, however many rows, columns and keys are asked for at a time: a row's
-// bits do not depend on the rows around it. Keys that a row does not see may be left out, as their
-// probability is 0.
+// Each score is one chain of fused multiply-adds over head_dim in order, each sum of values one over
+// the keys of a tile, for any number of rows, columns and keys: a row's bits do not depend on the
+// other rows. Masked keys may be skipped, as their probability is 0.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_ATTENTION_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -39,9 +37,9 @@ constexpr int kAttentionTileVectors = 4;
 constexpr int kAttentionTileVectors = 2;
 #endif
 
-// Columns of scores that rows meet before the next ones: their keys (16 KiB for heads of 64) stay
-// in L1. A single row, which cannot use a key twice, takes twice as many, so that enough chains are
-// under way.
+// Columns of scores that are computed for all rows before the next ones: their keys (16 KiB for heads
+// of 64) stay in L1. A single row cannot reuse a key and takes twice as many, for enough independent
+// chains.
 template <int kRows>
 constexpr int kScoreVectors = kRows == 1 ? 2 * kAttentionTileVectors : kAttentionTileVectors;
 

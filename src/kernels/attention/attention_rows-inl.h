@@ -1,4 +1,4 @@
-// One query row of attention at a time: how scores are made of products, and masks.
+// One query row of attention: scaling, soft cap and masks of scores.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// What turns a raw score into the number that enters the softmax.
+// Scale and soft cap of raw scores.
 struct Scoring {
   FloatVec scale, cap, cap_inverse;
   bool capped;
@@ -38,7 +38,7 @@ struct Scoring {
     const FloatVec scaled = hn::Mul(raw, scale);
     return capped ? hn::Mul(cap, Tanh(d, hn::Mul(scaled, cap_inverse))) : scaled;
   }
-  // The derivative by the raw score, given the result.
+  // The derivative with respect to the raw score, given the result.
   HWY_INLINE FloatVec derivative(FloatVec score) const {
     if (!capped) return scale;
     const FloatVec t = hn::Mul(score, cap_inverse);
@@ -63,7 +63,7 @@ class RowMask {
     all_ = begin_ <= tile.column && end_ >= tile.column + tile.columns;
   }
 
-  // Scores of columns from `column`, minus infinity where they are not seen.
+  // Scores of columns from `column`, minus infinity where masked.
   HWY_INLINE FloatVec apply(FloatVec scores, int64_t column) const {
     if (all_) return scores;
     const FloatTag d;

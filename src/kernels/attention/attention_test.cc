@@ -70,7 +70,7 @@ struct Option {
 
 class AttentionTest : public testing::TestWithParam<Option> {};
 
-TEST_P(AttentionTest, ASequenceDoesNotSeeItsNeighboursOrTheThreads) {
+TEST_P(AttentionTest, IsBatchInvariantOnAnyNumberOfThreads) {
   const auto q = random_floats(400 * kWidth, 4), k = random_floats(400 * kKvWidth, 5),
              v = random_floats(400 * kKvWidth, 6);
   Sequences all;
@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& suite) { return suite.param.name; });
 
 // Scores that rise, fall or leap from a tile of keys to the next move what exponents refer to.
-TEST(Attention, ScoresMayMoveFarFromTheFirstOnes) {
+TEST(Attention, HandlesScoresFarFromTheFirstTile) {
   constexpr int64_t kKeys = 700;
   const auto q = random_floats(kWidth, 1), v = random_floats(kKeys * kKvWidth, 3);
   for (const float step : {0.02f, -0.02f, 0.3f, -0.3f, 20.0f}) {
@@ -160,7 +160,7 @@ TEST(Attention, ScoresMayMoveFarFromTheFirstOnes) {
 }
 
 // Of scores that floats hardly hold, the largest still takes all.
-TEST(Attention, ScoresMayBeHuge) {
+TEST(Attention, HandlesHugeScores) {
   constexpr int64_t kKeys = 40;
   const auto v = random_floats(kKeys * kKvWidth, 3);
   const std::vector<float> q(kWidth, 1.0f);
@@ -230,7 +230,7 @@ std::vector<Dealt> dealt(const Attention& a, int threads) {
   return all;
 }
 
-TEST(Attention, ALongSequenceIsDealtToAllThreads) {
+TEST(Attention, ALongSequenceIsSplitAmongThreads) {
   const int32_t offsets[] = {0, 1024};
   Attention a;
   a.head_dim = 64, a.sequences = 1, a.query_offsets = a.key_offsets = offsets;
@@ -252,7 +252,7 @@ TEST(Attention, ALongSequenceIsDealtToAllThreads) {
   }
 }
 
-TEST(Attention, EveryQueryIsDealtOnce) {
+TEST(Attention, EveryQueryIsComputedOnce) {
   const int32_t offsets[] = {0, 0, 1, 500, 548, 549, 700};
   Attention a;
   a.heads = a.kv_heads = 3, a.head_dim = 8, a.sequences = 6;

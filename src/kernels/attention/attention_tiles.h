@@ -1,4 +1,4 @@
-// How attention is cut up: sequences and heads, tiles of queries, and the tiles of keys each sees.
+// How attention is split: sequences and heads, tiles of queries, and the tiles of keys that each sees.
 // Used by attention.cc and attention_forward.cc alone; nothing here depends on the instruction set.
 #pragma once
 
@@ -71,7 +71,7 @@ struct Workspace {
   int64_t floats = 0;        // all of them together
 };
 
-// One sequence and one key/value head, and everything the loops below ask of them.
+// One sequence and one KV head.
 struct Problem {
   Problem(const Attention& attention, int64_t sequence, int head)
       : a(attention),
@@ -109,8 +109,8 @@ struct Problem {
   const Attention& a;
   int64_t first_query, queries, first_key, keys, first_position;
   int kv_head;
-  const KvTable* table;      // where keys and values are, when in blocks …
-  const float* k = nullptr;  // … and when in rows
+  const KvTable* table;      // of K and V in a KV cache …
+  const float* k = nullptr;  // … or rows
   const float* v = nullptr;
 };
 
@@ -187,7 +187,7 @@ void for_each_key_tile(const QueryTile& q, const Body& body) {
   }
 }
 
-// What a sequence costs, for sharing the work out evenly; in pairs of query and key.
+// The cost of a sequence, for an even split; in pairs of query and key.
 inline int64_t cost(const Attention& a, int64_t s) {
   const int64_t keys = a.keys(s);
   const int64_t window = std::min(
@@ -211,7 +211,7 @@ inline Problem::Span reached_keys(const Problem& p, const QueryRange& range) {
           std::min((end + kColumnStep - 1) / kColumnStep * kColumnStep, p.keys)};
 }
 
-// What a tile of queries costs, likewise.
+// The cost of a tile of queries.
 inline int64_t tile_cost(const Problem& p, const QueryRange& range) {
   // Before the first tile, mostly.
   const int64_t packing = range.begin == 0 ? 16 * (p.table ? 0 : p.keys) + 16 : 0;
@@ -222,8 +222,8 @@ inline int64_t tile_cost(const Problem& p, const QueryRange& range) {
 
 // For forward, whose rows do not depend on each other: calls body(sequence, kv_head, range, share)
 // so that each query of each key/value head is in one range, and about the same cost goes to each
-// share of the pool. What follows each other stays together, as keys are packed for each range
-// anew; but a single long sequence is enough for all threads.
+// share of the pool. Ranges are consecutive, as keys are packed again for each range; a single long
+// sequence is split among all threads.
 template <class Body>
 void for_each_query_range(ThreadPool& pool, const Attention& a, const Body& body) {
   const auto tiles_of = [](const Problem& p, const auto& each) {

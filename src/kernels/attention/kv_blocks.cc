@@ -8,17 +8,17 @@
 namespace heed::kernels {
 namespace {
 
-// Keys a thread takes at least, in floats: below this, waking one costs more than the copy.
+// The grain, in floats: below this, waking a thread costs more than the copy.
 constexpr int64_t kFloatGrain = 512;
 
-// Some rows of one sequence, and where they go.
+// Some rows of one sequence, and their positions.
 struct Run {
   const KvTable& table;
   int64_t row, position;  // of the first
   int64_t rows;
 };
 
-// One head's rows that go into one block.
+// Stores one head's rows of one block.
 void write_block(const KvBlocks& b, const KvRows& from, const Run& run, int64_t head) {
   const int64_t slot = run.position % kKvBlock;
   const float* k = from.k + run.row * from.k_stride + head * b.head_dim;
@@ -43,8 +43,8 @@ void write_head(const KvBlocks& b, const KvRows& from, Run run, int64_t head) {
 
 }  // namespace
 
-// Threads share out what they will attend to: sequences, within them heads, and only within those
-// rows. What a core has written is then in its own cache when attention reads it.
+// Work is split by sequences, then heads, then rows, as attention_forward() splits it: a core then
+// finds in its cache the K and V that it has written.
 void write_kv(ThreadPool& pool, const KvBlocks& blocks, const KvRows& rows) {
   const int64_t heads = blocks.kv_heads, all = rows.offsets[blocks.sequences] * heads;
   const int32_t* end_offset = rows.offsets + blocks.sequences + 1;
@@ -61,7 +61,7 @@ void write_kv(ThreadPool& pool, const KvBlocks& blocks, const KvRows& rows) {
                     .position = table.keys - count + row,
                     .rows = std::min(count - row, end - i)};
       HEED_DCHECK(run.position >= table.first_block * kKvBlock,
-                  "a row before the sequence's blocks");
+                  "store_kv: rows must be within the blocks of the sequence");
       write_head(blocks, rows, run, head);
       i += run.rows;
     }

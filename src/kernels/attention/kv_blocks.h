@@ -1,15 +1,13 @@
-// Keys and values in blocks of positions, as a cache keeps them.
+// The KV cache as kernels see it: K and V in blocks of positions.
 //
-// A block holds kKvBlock positions of one layer, first the keys, then the values:
+// A block holds kKvBlock positions of one layer, first K, then V:
 //
-//   keys   [kv_heads, head_dim, kKvBlock]   transposed: a vector holds one coordinate of
-//   consecutive
-//                                           positions, so attention reads them as they are
-//   values [kv_heads, kKvBlock, head_dim]
+//   K [kv_heads, head_dim, kKvBlock]   transposed: a vector holds one coordinate of consecutive
+//                                      positions, as attention reads it
+//   V [kv_heads, kKvBlock, head_dim]
 //
-// A sequence names its blocks in a table; several sequences may name the same ones (beams, a common
-// prefix, the source that all beams of a sentence attend to). Positions of a block that no key was
-// written to are never looked at, whatever they hold.
+// A sequence lists its blocks in a table. Several sequences may share blocks: beams, a common prefix,
+// the source that all beams of a sentence attend to. Unwritten positions of a block are never read.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +20,15 @@ namespace heed::kernels {
 // attention works on 16 keys at a time.
 inline constexpr int64_t kKvBlock = 16;
 
-// One sequence's blocks.
+// The blocks of one sequence.
 struct KvTable {
   // Positions [(first_block + i) · kKvBlock, … + kKvBlock) are in block blocks[i].
   const int32_t* blocks = nullptr;
-  int64_t first_block = 0;  // older ones were given back: no window reaches them
-  int64_t keys = 0;         // positions of the sequence, those of the current batch included
+  int64_t first_block = 0;  // earlier ones were freed: no window reaches them
+  int64_t keys = 0;         // positions of the sequence, with those of the current batch
 };
 
-// What one layer sees of a cache.
+// One layer of a KV cache.
 struct KvBlocks {
   int kv_heads = 0;
   int head_dim = 0;
@@ -39,7 +37,7 @@ struct KvBlocks {
   const KvTable* tables = nullptr;  // [sequences]
   int64_t sequences = 0;
 
-  // Of the block that holds `position`, one head's keys or values.
+  // K or V of one head in the block that holds `position`.
   float* keys(const KvTable& table, int64_t position, int64_t head) const {
     return block(table, position) + head * head_dim * kKvBlock;
   }
@@ -58,8 +56,8 @@ inline constexpr int64_t kv_block_floats(int64_t kv_heads, int64_t head_dim) {
   return 2 * kv_heads * head_dim * kKvBlock;
 }
 
-// Rows to put into the blocks: those of sequence s, [offsets[s], offsets[s + 1]), are the last
-// positions of its table.
+// Rows to store in the blocks: rows [offsets[s], offsets[s + 1]) are the last positions of sequence
+// s.
 struct KvRows {
   const int32_t* offsets = nullptr;  // [sequences + 1]
   const float* k = nullptr;          // [rows, kv_heads · head_dim], rows k_stride apart

@@ -10,7 +10,7 @@ namespace {
 // Every number says where it comes from: row, and column of keys (positive) or values (negative).
 float key_number(int64_t row, int64_t column) { return static_cast<float>(row * 1000 + column); }
 
-TEST(KvBlocks, RowsGoToTheLastPositionsOfTheirSequence) {
+TEST(KvBlocks, RowsAreStoredAtTheLastPositions) {
   constexpr int kKvHeads = 2, kHeadDim = 65;  // enough for several threads, also within a head
   constexpr int64_t kWidth = kKvHeads * kHeadDim, kRows = 24, kStride = kWidth + 2;
   std::vector<float> k(kRows * kStride), v(kRows * kStride);

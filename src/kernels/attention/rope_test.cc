@@ -95,7 +95,7 @@ TEST(Rope, MatchesDouble) {
   });
 }
 
-TEST(Rope, InverseTurnsBack) {
+TEST(Rope, InverseRotatesBack) {
   for_each_target([] {
     const int64_t rows = 4;
     for (const Case& c : cases()) {

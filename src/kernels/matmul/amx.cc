@@ -18,14 +18,14 @@ bool cpu_has_amx() {
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & kXsave)) return false;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
   if ((d & kTiles) == 0 || (d & kBytes) == 0) return false;
-  // Whether the system keeps their state when it changes threads.
+  // Whether the operating system saves the tile state on a context switch.
   uint32_t low = 0, high = 0;
   asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   constexpr uint32_t kTileState = 3u << 17;
   return (low & kTileState) == kTileState;
 }
 
-// Linux gives the 8 KB that a thread's tiles take only to who asks.
+// Linux saves the 8 KB of tile state only for processes that requested it.
 bool system_allows_amx() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -41,8 +41,8 @@ struct alignas(64) TileSetup {
 };
 static_assert(sizeof(TileSetup) == 64);
 
-// By their mnemonics: intrinsics would need flags of their own in both compilers. Registers 0 to 3
-// are sums, 4 to 6 rows of x, 7 columns of w.
+// Inline assembly: intrinsics would need extra compiler flags. Tiles 0 to 3 are sums, 4 to 6 rows of
+// x, 7 columns of w.
 #define HEED_TILE_ZERO(t) asm volatile("tilezero %%tmm" #t ::: "memory")
 #define HEED_TILE_LOAD(t, from, row) \
   asm volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(from), "r"(row) : "memory")
@@ -113,7 +113,7 @@ void amx_matmul(const AmxMatmul& p, int tiles, int32_t* sums) {
     case 2:
       return multiply<2>(p, sums);
     default:
-      HEED_DCHECK(tiles == kAmxMostTiles, "amx_matmul: 1, 2 or 4 tiles");
+      HEED_DCHECK(tiles == kAmxMostTiles, "amx_matmul: tiles must be 1, 2 or 4");
       return multiply<kAmxMostTiles>(p, sums);
   }
 }
@@ -127,7 +127,9 @@ namespace heed::kernels {
 bool has_amx() { return false; }
 AmxTiles::AmxTiles() = default;
 AmxTiles::~AmxTiles() = default;
-void amx_matmul(const AmxMatmul&, int, int32_t*) { HEED_CHECK(false, "amx_matmul: no AMX"); }
+void amx_matmul(const AmxMatmul&, int, int32_t*) {
+  HEED_CHECK(false, "amx_matmul: the CPU must have AMX");
+}
 
 }  // namespace heed::kernels
 

@@ -1,8 +1,7 @@
-// The tile registers of newer Xeons (AMX): products of bytes, 16 × 16 × 64 of them at a time, eight
-// times as fast as the dot products of AVX-512.
+// AMX tiles: matmuls of bytes, 16 × 16 × 64 of them at a time, eight times as fast as VNNI.
 //
 //   if (has_amx()) {
-//     AmxTiles tiles;                        // this thread's, until it goes
+//     AmxTiles tiles;                        // configures the calling thread
 //     amx_matmul({.x = …, .chunks = k / 64}, 4, sums);
 //   }
 #pragma once
@@ -17,10 +16,10 @@ inline constexpr int64_t kAmxCols = 16;   // of y
 inline constexpr int64_t kAmxBytes = 64;  // along k
 inline constexpr int kAmxMostTiles = 4;
 
-// Whether this CPU has them, and the system lets this process use them: it is asked once.
+// Whether the CPU has AMX and the operating system permits it. Determined once.
 bool has_amx();
 
-// Makes the calling thread's tile registers ready, and gives them back.
+// Configures the AMX tiles of the calling thread, and releases them.
 class AmxTiles {
  public:
   AmxTiles();
@@ -33,11 +32,11 @@ struct AmxMatmul {
   const int8_t* x;  // [16 · tiles, 64 · chunks], rows x_row bytes apart
   int64_t x_row;
   int64_t x_tile;  // from tile to tile
-  const std::byte*
-      w;  // unsigned, [16 · chunks, 16 words]: four steps along k in a word, w_row bytes apart
+  // Unsigned, [16 · chunks, 16 words] with four steps along K in a word, rows w_row bytes apart.
+  const std::byte* w;
   int64_t w_row;
   int64_t chunks;
-  // What will be needed next: so many bytes are asked for with every chunk.
+  // Memory to prefetch: prefetch_bytes with every chunk.
   const std::byte* prefetch = nullptr;
   int64_t prefetch_bytes = 0;
 };

@@ -1,4 +1,4 @@
-// Reading a matrix by columns: what is stored row after row, a lane for each row.
+// Transposed reads: columns of a row-major matrix, one lane for each row.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_COLUMNS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -56,8 +56,8 @@ HWY_INLINE void load_columns(const float* HWY_RESTRICT w, int64_t row, FloatVec 
   columns[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, high01, high23));
 }
 
-// A line of floats is four calls of load_columns: each asks for a quarter of the rows that follow
-// `w` by a vector of rows.
+// A cache line is used by four calls of load_columns: each prefetches a quarter of the next vector of
+// rows.
 HWY_INLINE void prefetch_next_rows(const float* w, int64_t row, int64_t l) {
   const int64_t quarter = lanes() / 4;
   const float* next = w + (lanes() + l / 4 % 4 * quarter) * row + l;
@@ -72,14 +72,13 @@ HWY_INLINE FloatVec load_column(const float* w, int64_t row, int64_t rows) {
   return hn::Load(FloatTag(), column);
 }
 
-// At most a vector of rows of a matrix, such as outputs of a weight [out, in] or keys, and what of
-// them is read.
+// At most a vector of rows of a matrix, such as outputs of a weight [out, in] or keys.
 struct WeightRows {
   const float* w;
   int64_t row;
-  int64_t rows;  // of which there are
+  int64_t rows;  // up to a vector of lanes
   int64_t k;
-  bool prefetch;  // as many rows follow, and will be wanted next
+  bool prefetch;  // of the next vector of rows, which must exist
 };
 
 // Calls each(l, column) for the columns l = 0, 1, … k - 1, a lane for each row.
@@ -99,8 +98,8 @@ HWY_INLINE void for_each_column(const WeightRows& from, const Each& each) {
   for (; l < from.k; ++l) each(l, load_column(from.w + l, from.row, from.rows));
 }
 
-// Rows of a weight [out, in] to their panel, [k, whole vectors of lanes] with zeros beyond the
-// last. `left` of them there are from the first on, also beyond the panel.
+// Packs rows of a weight [out, in] into a panel [k, whole vectors of lanes] with zeros beyond the
+// last. `left`: rows of the weight from the first one on, also beyond the panel.
 HWY_INLINE void pack_columns(const WeightRows& from, int64_t left, float* HWY_RESTRICT panel) {
   const FloatTag d;
   const int64_t width = ceil_div(from.rows, lanes()) * lanes();

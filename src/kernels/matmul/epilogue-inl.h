@@ -1,5 +1,5 @@
-// What follows a product while its results are still in cache: a bias and an activation, with the
-// bits of bias_activation() (activation.h), and a residual, with those of add() (elementwise.h).
+// The epilogue of packed_matmul(), applied while results are still in cache: bias and activation with
+// the bits of bias_activation() (activation.h), residual with those of add() (elementwise.h).
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -44,7 +44,6 @@ HWY_NOINLINE void epilogue_loop(const PackedMatmul& p, const EpilogueRange& part
   }
 }
 
-// Sums of products to what the layer gives.
 HWY_INLINE void apply_epilogue(const PackedMatmul& p, const EpilogueRange& part) {
   if (!p.bias && p.activation == Activation::none && !p.residual) return;
   VisitActivation(p.activation, [&](auto f) HWY_ATTR { epilogue_loop<decltype(f)>(p, part); });

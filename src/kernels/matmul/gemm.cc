@@ -12,19 +12,18 @@
 namespace heed::kernels {
 namespace {
 
-// A product below twice this is not worth waking a thread for: about 10 µs of one core's work.
+// A GEMM below twice this is not worth waking a thread for: about 10 µs of one core's work.
 constexpr double kMinBlockFlops = 1e6;
-// Each block packs the operand that it shares with the others again, and the library is slow on
-// slivers: blocks of this many rows (or columns) cost a single thread little. See
-// docs/results/experiments.md for the measurements.
+// Every block packs the shared operand again, and oneDNN is slow on thin blocks. Blocks of this many
+// rows (or columns) cost a single thread little (docs/results/experiments.md).
 constexpr int64_t kBlockSize = 1024;
 constexpr int64_t kMinBlockSize = 64;
 constexpr int64_t kMaxBlocks = 16;
 // Blocks start at multiples of this: a cache line of floats, and whole vectors.
 constexpr int64_t kBlockMultiple = 16;
 
-// oneDNN asks the OpenMP runtime how many threads this thread would start. Answering "one", and
-// restoring the caller's setting after, keeps its threads from ever being created.
+// oneDNN reads the number of threads from the OpenMP runtime. Setting it to one, and restoring the
+// caller's setting after, prevents oneDNN from creating threads.
 class SingleThreadedLibrary {
  public:
   SingleThreadedLibrary() : before_(omp_get_max_threads()) {
@@ -38,21 +37,22 @@ class SingleThreadedLibrary {
   int before_;
 };
 
-// Rows [i, i + rows) × columns [j, j + cols) of the product.
+// Rows [i, i + rows) × columns [j, j + cols) of C.
 void gemm_block(const Gemm& g, int64_t i, int64_t rows, int64_t j, int64_t cols) {
   const float* a = g.a + (g.transpose_a ? i : i * g.lda);
   const float* b = g.b + (g.transpose_b ? j * g.ldb : j);
   const dnnl_status_t status =
       dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', rows, cols, g.k, 1.0f, a,
                  g.lda, b, g.ldb, g.accumulate ? 1.0f : 0.0f, g.c + i * g.ldc + j, g.ldc);
-  HEED_CHECK(status == dnnl_success, "dnnl_sgemm failed: status " + std::to_string(status));
+  HEED_CHECK(status == dnnl_success,
+             "gemm: dnnl_sgemm must succeed, got status " + std::to_string(status));
 }
 
 void check_shape(const Gemm& g) {
-  HEED_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0, "gemm: a negative size");
+  HEED_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0, "gemm: sizes must not be negative");
   HEED_CHECK(
       g.lda >= (g.transpose_a ? g.m : g.k) && g.ldb >= (g.transpose_b ? g.k : g.n) && g.ldc >= g.n,
-      "gemm: a leading dimension is shorter than its row");
+      "gemm: a leading dimension must be at least as long as its row");
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ GemmPartition gemm_partition(int64_t m, int64_t n, int64_t k) {
   const double flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   GemmPartition cut;
-  cut.by_rows = m >= n;  // the longer side, so that what is packed again is the shorter
+  cut.by_rows = m >= n;  // the longer side, so that the shorter one is packed again
   cut.size = cut.by_rows ? m : n;
   // A power of two, because so are most thread counts, and the shares should be equal.
   const auto worth_it = [&](int64_t blocks) {

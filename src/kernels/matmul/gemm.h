@@ -1,11 +1,11 @@
-// The one seam to a library's matrix product: f32, all transposes, strided, accumulating. Where the
-// library is slow, a product of our own takes its place (tiled_gemm.h).
+// The f32 GEMM of gradients: all transposes, strided, accumulating. By oneDNN, or by tiled_gemm.h
+// where that is faster.
 //
 //   gemm(pool, {.transpose_b = true, .m = rows, .n = out, .k = in, .a = x, .lda = in, …});
 //
-// The library (oneDNN) is always called single-threaded, on disjoint blocks of the output whose
-// boundaries depend on the shape alone; our pool deals the blocks out. So the result has the same
-// bits for any number of threads, and no second runtime's threads exist.
+// oneDNN is called single-threaded, on disjoint blocks of the output whose boundaries depend on the
+// shape alone; the thread pool runs the blocks. So the result has the same bits for any number of
+// threads, and there is no second thread pool.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Gemm {
 
 void gemm(ThreadPool& pool, const Gemm& product);
 
-// How gemm() cuts the output: into blocks of rows, or of columns. A function of the shape alone.
+// How gemm() splits the output: into blocks of rows, or of columns. A function of the shape alone.
 struct GemmPartition {
   bool by_rows = true;
   int64_t size = 0;  // rows, or columns

@@ -102,7 +102,7 @@ void expect_exact(Product multiply, const Shape& shape, bool ta, bool tb, bool a
   }
 }
 
-TEST_P(GemmTest, MatchesDoublePrecisionAndLeavesTheRestAlone) {
+TEST_P(GemmTest, MatchesDoublePrecisionAndWritesOnlyC) {
   const auto [ta, tb, accumulate] = GetParam();
   for (const Shape& shape : kShapes) {
     ASSERT_NO_FATAL_FAILURE(expect_exact(gemm, shape, ta, tb, accumulate));
@@ -113,7 +113,7 @@ TEST_P(GemmTest, MatchesDoublePrecisionAndLeavesTheRestAlone) {
   }
 }
 
-TEST_P(GemmTest, TheSameBitsForAnyNumberOfThreads) {
+TEST_P(GemmTest, HasTheSameBitsOnAnyNumberOfThreads) {
   const auto [ta, tb, accumulate] = GetParam();
   for (const auto& [name, multiply] : kProducts) {
     for (const Shape& shape : {Shape{1, 2048, 512}, Shape{640, 64, 300}, Shape{300, 1200, 96},
@@ -164,7 +164,7 @@ TEST(Gemm, AnEmptySumIsZero) {
   EXPECT_EQ(c, std::vector<float>(6, 0.0f));
 }
 
-TEST(Gemm, RefusesRowsThatOverlap) {
+TEST(Gemm, RejectsOverlappingRows) {
   ThreadPool pool(1);
   std::vector<float> x(16);
   EXPECT_THROW(gemm(pool, {.m = 2,

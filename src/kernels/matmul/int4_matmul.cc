@@ -1,10 +1,10 @@
-// Products of 4-bit integers: each group of a row of x is rounded to 12 bits, then eight steps
-// along k at a time are multiplied and added up in 32 bits, and the groups' sums as floats.
+// int4 matmul: each group of a row of x is quantized to 12 bits; eight inputs at a time are multiplied
+// and added in 32 bits. The sums of groups are added in f32.
 //
-// A word of the weight holds eight numbers of one column, q + 8, so that they are unsigned. What is
-// too much in a group's sum, 8 Σ x, is the same for all columns.
+// A 32-bit word of the weight holds eight inputs of one column as q + 8, unsigned. The excess of a
+// group's sum, 8 Σ x, is the same for all columns.
 
-// The 512-bit target with the dot product of bytes.
+// The AVX-512 target with VNNI.
 #ifndef HWY_WANT_AVX3_DL
 #define HWY_WANT_AVX3_DL
 #endif
@@ -33,16 +33,16 @@
 #define HEED_KERNELS_INT4_MATMUL_ONCE_
 namespace heed::kernels {
 
-// 12 bits: 16 high + low, a signed byte and four bits. The weight times 16 is a byte, too, so that
-// one sum takes both. More bits would not show: a text's perplexity is 6.0699 so and 6.0698
-// with 16.
+// 12 bits are 16 · high + low, a signed byte and four bits. The weight times 16 is a byte too, so that
+// one sum takes both. More bits gain nothing: the perplexity of a text is 6.0699, and 6.0698 with 16
+// bits.
 inline constexpr float kInt4LargestX = 2047;
 inline constexpr int kInt4LowBits = 4;
-inline constexpr int32_t kInt4Offset = 8;  // what the weight's numbers have too much
+inline constexpr int32_t kInt4Offset = 8;  // is added to the weight's numbers
 inline constexpr int64_t kInt4WordInputs = 8;
 inline constexpr int64_t kInt4GroupWords = kInt4Group / kInt4WordInputs;
 
-// A group of a row of x: what its sums must be multiplied by, and where they start.
+// A group of a row of x: the scale of its sums, and their initial value.
 struct Int4XGroup {
   float scale;
   int32_t start;
@@ -58,15 +58,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- eight steps of one vector of columns -------------------------------------------------------
 //
-// A word of the weight is used in kParts parts: every kParts-th of its eight numbers, apart from
-// each other as the instruction wants them. The numbers of x lie in the same order, so many for a
-// part as kPartNumbers says. A tile of kRows sums up a group in kSums<kRows> vectors.
+// A word of the weight is used in kParts parts, each with every kParts-th of its eight numbers, spaced
+// as the instruction needs them. The numbers of x are in the same order, kPartNumbers for a part. A
+// tile of kRows sums a group in kSums<kRows> vectors.
 
 #if HEED_DOT_OF_BYTES
 
-// x = 16 high + low: the low parts of a part's four numbers and the high ones make a word each. Few
-// rows sum them up apart; for more it pays to multiply the weight by 16 for the high ones, which
-// leaves registers for more rows. (Arm's bytes are signed: they have no room for that.)
+// x = 16 · high + low: the low and the high halves of a part's four numbers are a word each. With few
+// rows they are summed apart. With more rows the weight is multiplied by 16 for the high halves, which
+// leaves registers for more rows. (Arm's bytes are signed and have no room for that.)
 inline constexpr int kParts = 2;
 template <int kRows>
 inline constexpr int kSums = kRows <= 2 || HWY_ARCH_ARM ? 2 : 1;
@@ -99,7 +99,7 @@ HWY_INLINE Int32Vec SetPair(const int16_t* x) {
   return hn::Set(Int32Tag(), word);
 }
 
-// A part of a vector of words: its numbers, and sixteen times them, for kSums = 1 of bytes alone.
+// A part of a vector of words: its numbers, and 16 times them (used for kSums = 1 of bytes).
 struct WordPart {
   Int32Vec ones, sixteens;
 };
@@ -139,9 +139,9 @@ HWY_INLINE Int32Vec WholeSum(const Int32Vec (&sums)[kSumsOfTile]) {
   }
 }
 
-// ---- rounding x ---------------------------------------------------------------------------------
+// ---- quantizing x -------------------------------------------------------------------------------
 
-// Numbers of x, two vectors of them, in the order that AddPart() wants.
+// Two vectors of numbers of x in the order that AddPart() needs.
 HWY_INLINE void store_numbers(Int32Vec first, Int32Vec second, int16_t* to) {
   const hn::Rebind<int16_t, Int32Tag> half;
 #if HEED_DOT_OF_BYTES || HEED_DOT_OF_PAIRS
@@ -180,8 +180,8 @@ HWY_INLINE Int4XGroup quantize_x_group(const float* HWY_RESTRICT x, int16_t* HWY
   return {largest / kInt4LargestX, -kInt4Offset * hn::GetLane(hn::SumOfLanes(Int32Tag(), sums))};
 }
 
-// Rows of x as integers. They follow each other, but for those that tile registers take: groups of
-// 16 such rows lie together, 1 KB, which a tile reads in one go.
+// Quantized rows of x, one after the other; for AMX, the same group of 16 rows lies together, 1 KB, as
+// a tile reads it.
 struct Int4X {
   int16_t* numbers;
   Int4XGroup* groups;
@@ -189,7 +189,7 @@ struct Int4X {
   int64_t tiled;  // rows, a multiple of kAmxRows
 
   int64_t together(int64_t row) const { return row < tiled ? kAmxRows : 1; }
-  // Of group 0 of a row; that of group g lies g · together(row) groups behind it.
+  // Group 0 of a row; group g is g · together(row) groups after it.
   int64_t first_group(int64_t row) const {
     return row < tiled ? row / kAmxRows * kAmxRows * row_groups + row % kAmxRows : row * row_groups;
   }
@@ -226,17 +226,17 @@ struct Int4Tile {
   int64_t width;  // of the panel
   float* y;
   int64_t y_row;
-  int64_t cols;  // that y has room for
+  int64_t cols;  // of y, from the first column of the tile on
 };
 
-// A group's sums of a vector of columns into their totals.
+// Adds a group's sums of a vector of columns to their totals.
 HWY_INLINE FloatVec add_group(FloatVec totals, Int32Vec sums, float x_scale, FloatVec scales) {
   const FloatTag d;
   const auto scaled = hn::Mul(hn::ConvertTo(d, sums), hn::Set(d, x_scale));
   return hn::Add(totals, hn::Mul(scaled, scales));
 }
 
-// y has room for `left` columns, which may be none.
+// y has `left` columns from here on, which may be none.
 HWY_INLINE void store_totals(FloatVec totals, int64_t left, float* y) {
   const FloatTag d;
   if (left >= lanes()) {
@@ -297,13 +297,13 @@ HWY_NOINLINE void int4_tile(const Int4Tile& t) {
 
 #if HWY_TARGET == HWY_AVX3_DL
 
-// Groups of 16 columns whose words are taken apart at a time, for all rows to meet them: 24 KB.
+// Groups of 16 columns that are unpacked to bytes at a time, for use by all rows: 24 KB.
 inline constexpr int64_t kUnpackedGroups = 24;
 inline constexpr int64_t kGroupBytes = kAmxRows * kAmxBytes;
 static_assert(kGroupBytes == 2 * kInt4Group * kAmxCols);
 
-// Groups of 16 columns as a tile wants them: the numbers that x's words of low parts belong to, and
-// sixteen times them for its words of high ones, in turns.
+// Unpacks groups of 16 columns to the layout of an AMX tile: in turns, the numbers for the low halves
+// of x and 16 times them for the high halves.
 HWY_INLINE void unpack_to_bytes(const int32_t* HWY_RESTRICT w, int64_t width, int64_t groups,
                                 std::byte* HWY_RESTRICT to) {
   const Int32Tag d;
@@ -318,7 +318,7 @@ HWY_INLINE void unpack_to_bytes(const int32_t* HWY_RESTRICT w, int64_t width, in
   }
 }
 
-// What tile registers summed up for a group of 16 columns.
+// Sums of AMX tiles for a group of 16 columns.
 struct Int4TileSums {
   const int32_t* sums;         // [16 · tiles, 16]
   const Int4XGroup* x_groups;  // [16] of each tile, x_tile apart
@@ -338,7 +338,7 @@ HWY_INLINE void add_tiles(const Int4TileSums& t, FloatVec scales, float* HWY_RES
   }
 }
 
-// Rows by the tile registers, with the same sums: as many as lie so, whose number is returned.
+// Computes the rows that are in AMX layout, with the same sums; returns their number.
 int64_t gemm_by_amx_tiles(const PackedMatmul& p, const PackedLayout& layout, const Int4X& x,
                           const MatmulPart& part) {
   constexpr int64_t kMostRows = kAmxMostTiles * kAmxRows;
@@ -381,7 +381,7 @@ int64_t gemm_by_amx_tiles(const PackedMatmul& p, const PackedLayout& layout, con
         };
         multiply(0);
         for (int64_t g = 0; g < groups; ++g) {
-          // Sums take long to come out of their registers: meanwhile those before them are added.
+          // Storing AMX tiles has a long latency: meanwhile the previous sums are added.
           if (g + 1 < groups) multiply(g + 1);
           const auto scale =
               F16ToF32(hn::LoadU(Uint16Tag(), scales + (from + g) * width + col - first));

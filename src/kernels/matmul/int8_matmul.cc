@@ -1,10 +1,10 @@
-// Products of 8-bit integers: each row of x is rounded to 8 bits, then four steps along k at a time
-// are multiplied and added up in 32 bits.
+// int8 matmul: each row of x is quantized to 8 bits; four inputs at a time are multiplied and added
+// in 32 bits.
 //
-// A word of the weight holds four numbers of one column, q + 128, so that they are unsigned; a word
-// of x holds four signed ones. What is too much in a sum, 128 Σ x, is the same for all columns.
+// A 32-bit word of the weight holds four inputs of one column as q + 128, unsigned, as VNNI requires;
+// a word of x holds four signed inputs. The excess of a sum, 128 Σ x, is the same for all columns.
 
-// The 512-bit target with the dot product of bytes.
+// The AVX-512 target with VNNI.
 #ifndef HWY_WANT_AVX3_DL
 #define HWY_WANT_AVX3_DL
 #endif
@@ -33,13 +33,12 @@
 #define HEED_KERNELS_INT8_MATMUL_ONCE_
 namespace heed::kernels {
 
-// A row of x as integers: how words of four inputs are kept depends on the instruction set.
+// Words for four quantized inputs of x: depends on the instruction set.
 inline constexpr int64_t kMaxWordsOfFour = 2;
 inline constexpr int64_t kPrefetchSteps = 4;
-// Rows from which on tile registers, of 16 rows, are faster than dot products, even if some of
-// their rows are nothing.
+// Rows from which on AMX tiles of 16 rows are faster than VNNI, even if some of them are empty.
 inline constexpr int64_t kAmxLeastRows = 9;
-// What the sums must be multiplied by, and what is too much in them.
+// Scale and excess of the sums of a row.
 struct Int8Row {
   float scale;
   int32_t excess;
@@ -55,9 +54,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- four steps of one vector of columns --------------------------------------------------------
 //
-// WeightWords is a vector of words of the weight, made ready for use with several rows. kXWords
-// words of x belong to them, `part` words apart: AddDot(sums, weight, x, part) adds the four
-// products of each column. kOffset is what the weight's numbers have too much.
+// WeightWords is a vector of words of the weight in the form that the instructions need. It belongs to
+// kXWords words of x, `part` words apart: AddDot(sums, weight, x, part) adds the four products of each
+// column. kOffset is added to the weight's numbers.
 
 #if HEED_DOT_OF_BYTES
 
@@ -81,8 +80,7 @@ HWY_INLINE Int32Vec AddDot(Int32Vec sums, const WeightWords& w, const int32_t* x
 
 #elif HEED_DOT_OF_PAIRS
 
-// Bytes become 16-bit numbers: those at even places of a word and those at odd ones, of x and the
-// weight alike.
+// Bytes are widened to 16 bits: even and odd bytes of a word apart, for x and the weight.
 inline constexpr int64_t kXWords = 2;
 inline constexpr int32_t kOffset = 128;
 struct WeightWords {
@@ -129,14 +127,14 @@ HWY_INLINE Int32Vec AddDot(Int32Vec sums, const WeightWords& w, const int32_t* x
 
 #endif
 
-// ---- rounding x ---------------------------------------------------------------------------------
+// ---- quantizing x -------------------------------------------------------------------------------
 
-// Words of four bytes to the form that AddDot() wants.
+// Words of four bytes to the form that AddDot() needs.
 HWY_INLINE void arrange_words([[maybe_unused]] int32_t* words, [[maybe_unused]] int64_t count) {
   if constexpr (kXWords == 2) {
     const Int32Tag d;
     const hn::Repartition<int16_t, decltype(d)> d16;
-    // The second half first: it is where nothing is yet.
+    // The second half first: the first half still holds the input.
     for_each_vector(d, count, [&](int64_t i, auto io) HWY_ATTR {
       const auto both = hn::BitCast(d16, io.Load(d, words + i));
       const auto odd = hn::ShiftRight<8>(both);
@@ -147,7 +145,7 @@ HWY_INLINE void arrange_words([[maybe_unused]] int32_t* words, [[maybe_unused]] 
   }
 }
 
-// One row of x as integers; `words` has room for kXWords words of each four inputs.
+// Quantizes one row of x; `words` has room for kXWords words for each four inputs.
 Int8Row quantize_x_row(const float* HWY_RESTRICT x, int64_t k, int32_t* HWY_RESTRICT words) {
   const FloatTag d;
   const Int32Tag di;
@@ -160,7 +158,7 @@ Int8Row quantize_x_row(const float* HWY_RESTRICT x, int64_t k, int32_t* HWY_REST
     const bool is_finite = std::isfinite(largest);
     return {is_finite ? 0 : std::numeric_limits<float>::quiet_NaN(), 0};
   }
-  words[count - 1] = 0;  // inputs beyond the last
+  words[count - 1] = 0;  // padding
   const float scale = largest / 127;
   const auto inverse = hn::Set(d, 127 / largest);
   auto sums = hn::Zero(di);
@@ -192,16 +190,16 @@ struct Int8Tile {
   const float* scales;  // of the tile's columns
   float* y;
   int64_t y_row;
-  int64_t cols;  // that y has room for
-  // What will be needed after this panel: so many bytes are asked for every kPrefetchSteps steps.
+  int64_t cols;  // of y, from the first column of the tile on
+  // Memory to prefetch: prefetch_bytes every kPrefetchSteps steps.
   const std::byte* prefetch;
   int64_t prefetch_bytes;
 };
 
-// Sums of a vector of columns become floats.
+// Scales of a vector of columns, to convert sums to floats.
 struct Int8Columns {
   FloatVec scales;
-  int64_t left;  // that y has room for
+  int64_t left;  // columns of y from here on
 };
 HWY_INLINE void store_sums(Int32Vec sums, const Int8Row& row, const Int8Columns& columns,
                            float* y) {
@@ -253,8 +251,7 @@ HWY_NOINLINE void int8_tile(const Int8Tile& t) {
 
 #if HWY_TARGET == HWY_AVX3_DL
 
-// A part of a product by the tile registers. The last tile may be filled up with rows that are
-// nothing, and whose sums go nowhere.
+// A part of a matmul by AMX tiles. The last tile may have unused rows, whose sums are ignored.
 struct Int8Rows {
   const int32_t* x;     // [rows in whole tiles, steps]
   const Int8Row* rows;  // [rows]
@@ -321,8 +318,8 @@ void int8_matmul_kernel(ThreadPool& pool, const PackedMatmul& p) {
     const int64_t first = part.col / kPanelCols * kPanelCols;
     const auto* w = reinterpret_cast<const int32_t*>(p.w.memory + layout.panel_offset(first));
     const auto* scales = reinterpret_cast<const float*>(p.w.memory + layout.scales_offset());
-    // The next panel lies behind this one, and comes into the cache while the tiles of this one are
-    // worked on, each of them asking for its share: the first to need it would wait for memory.
+    // The next panel follows this one in memory. Each tile prefetches its share of it; otherwise the
+    // first tile of the next panel would wait for memory.
     const int64_t width = layout.width(first), tiles = ceil_div(part.rows, kInt8Rows);
     const int64_t step_bytes = width * static_cast<int64_t>(sizeof(int32_t));
     const int64_t prefetch_bytes = prefetch_bytes_each(kPrefetchSteps * step_bytes, tiles);
@@ -363,7 +360,7 @@ void int8_matmul(ThreadPool& pool, const PackedMatmul& p) {
 
 int64_t int8_matmul_scratch_floats(int64_t m, const PackedWeight& w, int) {
   constexpr int64_t kRowFloats = sizeof(Int8Row) / sizeof(float);
-  // Tile registers read whole tiles of rows, but only one word of four inputs.
+  // AMX reads whole tiles of rows, but one word for four inputs.
   static_assert(kMaxWordsOfFour * kAmxLeastRows >= kAmxRows);
   return m * (kRowFloats + kMaxWordsOfFour * ceil_div(w.k, 4));
 }

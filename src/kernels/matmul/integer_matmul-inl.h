@@ -1,6 +1,6 @@
-// What products of integers share (int8_matmul.cc, int4_matmul.cc): the largest magnitude of
-// inputs, dot products of small integers in the words of a vector, and how a product is cut into
-// register tiles. A file that includes it defines HWY_WANT_AVX3_DL before anything else.
+// Shared by int8_matmul.cc and int4_matmul.cc: the largest magnitude of inputs, dot products of small
+// integers in the 32-bit words of a vector, and the split of a matmul into register tiles. A file that
+// includes it must define HWY_WANT_AVX3_DL first.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_INTEGER_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -28,12 +28,12 @@
 #define HEED_KERNELS_INTEGER_MATMUL_ONCE_
 namespace heed::kernels {
 
-// None of these sizes shows in a result.
-inline constexpr int64_t kIntegerGrainWork = 1 << 19;  // multiply-adds worth waking a thread
-inline constexpr int64_t kIntegerBlockRows = 256;      // rows that meet a panel before the next one
-inline constexpr int64_t kRoundingGrain = 1 << 14;     // elements of x for a thread to round
-// Up to this many rows in a tile, the weight may come from memory, and is asked for ahead of its
-// turn.
+// M rows, N outputs, K inputs. None of these sizes changes a result.
+inline constexpr int64_t kIntegerGrainWork = 1
+                                             << 19;  // multiply-adds that amortize waking a thread
+inline constexpr int64_t kIntegerBlockRows = 256;    // rows that use a panel before the next one
+inline constexpr int64_t kRoundingGrain = 1 << 14;   // elements of x for a thread to quantize
+// Up to this many rows in a tile (GEMV), the weight is prefetched from memory.
 inline constexpr int kStreamingRows = 4;
 inline constexpr int64_t kIntegerPrefetchWords = 1152;
 // Inputs whose largest magnitude is so small that its reciprocal might be infinite are zeros.
@@ -47,13 +47,13 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// ---- rounding x ---------------------------------------------------------------------------------
+// ---- quantizing x -------------------------------------------------------------------------------
 
-// NaN where one of x is. Without their signs, floats are in the order of their bits, NaN last.
+// NaN if any x is NaN. Compared as integers: without the sign, floats are ordered by their bits, NaN
+// last.
 HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
 #if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
-  // One by one: clang 14 takes minutes and all memory for the vectors below where they are
-  // emulated.
+  // Scalar code: clang 14 needs minutes and all memory to compile emulated vectors.
   int32_t largest = 0;
   for (int64_t i = 0; i < count; ++i) {
     largest = std::max(largest, std::bit_cast<int32_t>(std::abs(x[i])));
@@ -72,8 +72,8 @@ HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
 
 // ---- dot products in the words of a vector ------------------------------------------------------
 //
-// Of four bytes a word (HEED_DOT_OF_BYTES), or of two 16-bit numbers (HEED_DOT_OF_PAIRS), or
-// neither. Products are added in 32 bits and never saturate.
+// HEED_DOT_OF_BYTES: four bytes in a word (VNNI). HEED_DOT_OF_PAIRS: two 16-bit numbers. Or neither.
+// Products are added in 32 bits and never saturate.
 
 #undef HEED_DOT_OF_BYTES
 #undef HEED_DOT_OF_PAIRS
@@ -83,8 +83,8 @@ HWY_INLINE float largest_magnitude(const float* x, int64_t count) {
 #define HEED_DOT_OF_BYTES 1
 // Unsigned bytes of w, signed ones of x.
 HWY_INLINE Int32Vec AddDotOfBytes(Int32Vec sums, Int32Vec w, Int32Vec x) {
-  // Not by its intrinsic: Highway 1.0 names another extension (avxvnni) to the compiler, though it
-  // chooses this target only where the CPU has avx512_vnni.
+  // Not by the intrinsic: Highway 1.0 enables another extension (avxvnni) in the compiler, though it
+  // chooses this target only if the CPU has avx512_vnni.
   asm("vpdpbusd %2, %1, %0" : "+v"(sums.raw) : "v"(w.raw), "v"(x.raw));
   return sums;
 }
@@ -109,7 +109,7 @@ HWY_INLINE Int32Vec AddDotOfPairs(Int32Vec sums, Int32Vec w, Int32Vec x) {
 
 #endif
 
-// ---- parts of a product -------------------------------------------------------------------------
+// ---- parts of a matmul --------------------------------------------------------------------------
 
 // Rows [row, row + rows) times columns [col, end), all of one panel.
 struct MatmulPart {
@@ -127,7 +127,7 @@ HWY_INLINE void with_constant(int64_t number, const Each& each) {
 
 // Calls each(rows, vectors, row, col) for the register tiles of a part; the first two are
 // integral_constants, at most kRows and kVectors. The columns of the last may be beyond p.w.n.
-// Tiles are as few as there can be, and of about the same size: the weight is read for each.
+// As few tiles as possible, of about the same size: the weight is read for each.
 template <int kRows, int kVectors, class Each>
 HWY_INLINE void for_each_tile(const MatmulPart& part, const Each& each) {
   const auto tiles = [&](int64_t col, auto vectors) HWY_ATTR {
@@ -145,12 +145,11 @@ HWY_INLINE void for_each_tile(const MatmulPart& part, const Each& each) {
   for (; col < part.end; col += lanes()) tiles(col, std::integral_constant<int, 1>());
 }
 
-// Calls multiply(part) for all parts of a product, on all threads, each followed by bias and
-// activation.
+// Calls multiply(part) for all parts of a matmul, on all threads, each followed by the epilogue.
 template <class Multiply>
 HWY_INLINE void for_each_part(ThreadPool& pool, const PackedMatmul& p, const Multiply& multiply) {
-  // Columns are dealt by kPanelUnit of them, so that all threads get as many; the border between
-  // two may then be within a panel.
+  // Threads get whole units of kPanelUnit columns, so that all get about as many. The border between
+  // two threads may be within a panel.
   const int64_t units = ceil_div(p.w.n, kPanelUnit), blocks = ceil_div(p.m, kIntegerBlockRows);
   const int64_t block_rows = std::min(p.m, kIntegerBlockRows);
   const int64_t unit_bytes = quantized_row_bytes(p.w.type, p.w.k) * kPanelUnit;

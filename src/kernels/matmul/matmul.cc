@@ -20,14 +20,15 @@
 #define HEED_KERNELS_MATMUL_ONCE_
 namespace heed::kernels {
 
-// Sizes found by measurement; docs/results/experiments.md has the figures. None of them shows in a result.
+// M rows, N outputs, K inputs. Sizes are measured (docs/results/experiments.md); none of them changes
+// a result.
 
-// Up to this many rows the weight is used as it comes from memory: reading it is what takes time.
+// GEMV up to this many rows: reading the weight takes the time.
 inline constexpr int64_t kGemvRows = 8;
-// Up to this many, each thread packs a panel of the weight and uses it at once. For more, each
-// packs several at a time (tiled_gemm.h).
+// Up to this many rows, each thread packs one panel of the weight at a time; for more, several
+// (tiled_gemm.h).
 inline constexpr int64_t kPanelGemmRows = 256;
-// Rows of x that stay in the first-level cache while the packed panels pass by.
+// Rows of x that stay in L1 while all packed panels are used.
 inline constexpr int64_t kBlockRows = 16;
 
 }  // namespace heed::kernels
@@ -40,14 +41,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- packing ------------------------------------------------------------------------------------
 
-// A part of W: columns [first, last), steps [from, to) along k.
+// A part of Wᵀ: columns [first, last), steps [from, to) along K.
 struct Block {
   int64_t first, last, from, to;
   int64_t depth() const { return to - from; }
 };
 
-// Packs the panel of a block that begins with column `col`: up to kTileVectors vectors of columns,
-// [depth, vectors · lanes] with zeros beyond the last column.
+// Packs the panel of a block from column `col` on: up to kTileVectors vectors of columns, [depth,
+// vectors · lanes] with zeros beyond the last column.
 HWY_INLINE void pack_panel(const Matmul& p, const Block& b, int64_t col,
                            float* HWY_RESTRICT panel) {
   pack_columns({.w = p.w + col * p.w_row + b.from,
@@ -78,10 +79,10 @@ void gemm_block(const Matmul& p, const Block& b, const float* packed, int64_t be
   }
 }
 
-// ---- some rows ----------------------------------------------------------------------------------
+// ---- GEMM ---------------------------------------------------------------------------------------
 
-// Deals the panels of W to the threads. Each packs a part of one at a time, which stays in its own
-// cache, and multiplies all rows with it.
+// Splits the panels of W among the threads. A thread packs one part of a panel at a time, which stays
+// in its cache, and multiplies all rows with it.
 void gemm_by_panels(ThreadPool& pool, const Matmul& p) {
   const int64_t width = panel_cols();
   const int64_t depth = even_part(p.k, kPackedDepth);
@@ -103,14 +104,13 @@ void gemm_by_panels(ThreadPool& pool, const Matmul& p) {
   });
 }
 
-// ---- few rows -----------------------------------------------------------------------------------
+// ---- GEMV ---------------------------------------------------------------------------------------
 
-// All rows of x times a vector of columns of W [out, in], which is turned in registers on its way
-// from memory.
+// All rows of x times a vector of outputs, which are transposed in registers.
 template <int kRows>
 HWY_INLINE void gemv_columns(const Matmul& p, int64_t col) {
   const FloatTag d;
-  // A single row is done with the weight as fast as the hardware's own prefetching brings it.
+  // For a single row the hardware prefetcher is fast enough.
   const WeightRows rows{.w = p.w + col * p.w_row,
                         .row = p.w_row,
                         .rows = std::min(lanes(), p.n - col),
@@ -133,7 +133,7 @@ HWY_INLINE void gemv_columns(const Matmul& p, int64_t col) {
   }
 }
 
-// Columns [begin, end) of the product.
+// Outputs [begin, end).
 template <int kRows>
 void gemv_range(const Matmul& p, int64_t begin, int64_t end) {
   for (int64_t col = begin; col < end; col += lanes()) gemv_columns<kRows>(p, col);
@@ -162,7 +162,7 @@ void gemv_rows(const Matmul& p, int64_t begin, int64_t end) {
 }
 
 void gemv(ThreadPool& pool, const Matmul& p) {
-  // Whole vectors, and a cache line of y for one thread only.
+  // Whole vectors; no two threads write to one cache line of y.
   const int64_t unit = std::max<int64_t>(lanes(), 16);
   pool.parallel_for(p.n, Grain(ceil_div(kGrainWork, p.k), unit),
                     [&](int64_t begin, int64_t end) HWY_ATTR { gemv_rows(p, begin, end); });
@@ -187,8 +187,9 @@ namespace heed::kernels {
 HWY_EXPORT(matmul_kernel);
 
 void matmul(ThreadPool& pool, const Matmul& p) {
-  HEED_CHECK(p.m >= 0 && p.n >= 0 && p.k >= 0, "matmul: a negative size");
-  HEED_CHECK(p.x_row >= p.k && p.w_row >= p.k && p.y_row >= p.n, "matmul: rows that overlap");
+  HEED_CHECK(p.m >= 0 && p.n >= 0 && p.k >= 0, "matmul: sizes must not be negative");
+  HEED_CHECK(p.x_row >= p.k && p.w_row >= p.k && p.y_row >= p.n,
+             "matmul: x_row and w_row must be at least K, y_row at least N");
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) {  // an empty sum
     for (int64_t i = 0; i < p.m; ++i) std::fill_n(p.y + i * p.y_row, p.n, 0.0f);

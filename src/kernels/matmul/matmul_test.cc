@@ -124,7 +124,7 @@ std::vector<Shape> odd_shapes() {
   return shapes;
 }
 
-TEST(Matmul, IsOneChainOfMultiplyAddsOverK) {
+TEST(Matmul, IsOneChainOfFmasOverK) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
   for (const Shape& shape : odd_shapes()) {
     SCOPED_TRACE(shape.text());
@@ -153,7 +153,7 @@ std::vector<Shape> large_shapes() {
   return shapes;
 }
 
-TEST(Matmul, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
+TEST(Matmul, IsBatchInvariantOnAnyNumberOfThreads) {
   for (const Shape& shape : large_shapes()) {
     SCOPED_TRACE(shape.text());
     for_each_target([&] {
@@ -198,7 +198,7 @@ TEST(Matmul, MatchesDoublePrecision) {
   }
 }
 
-TEST(Matmul, ARowThatIsNotFiniteSpoilsNoOther) {
+TEST(Matmul, ANonFiniteRowDoesNotAffectOthers) {
   ThreadPool pool(1);
   for (const int64_t m : {5, 20}) {
     const Shape shape{m, 21, 10};
@@ -225,7 +225,7 @@ TEST(Matmul, AnEmptySumIsZero) {
   EXPECT_EQ(y, std::vector<float>(6, 0.0f));
 }
 
-TEST(Matmul, RefusesRowsThatOverlap) {
+TEST(Matmul, RejectsOverlappingRows) {
   ThreadPool pool(1);
   Operands o({2, 4, 6});
   Matmul p = o.product();

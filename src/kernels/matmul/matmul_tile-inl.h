@@ -1,5 +1,5 @@
-// The register tiles of products of rows with a weight: rows of x times a packed panel of the
-// weight, each element one chain of fused multiply-adds over k in order (matmul.h).
+// The register tile of f32 matmuls: rows of x times a packed panel of the weight, each element one
+// chain of fused multiply-adds over K in order (matmul.h).
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_MATMUL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -35,7 +35,7 @@ inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 2;
 #endif
 
-inline constexpr int64_t kTileSteps = 4;  // of the panel in one turn of the loop
+inline constexpr int64_t kTileSteps = 4;  // along K in one iteration
 
 HWY_INLINE int64_t panel_cols() { return kTileVectors * lanes(); }
 
@@ -48,14 +48,14 @@ struct Tile {
   int64_t depth;
   float* y;
   int64_t y_row;
-  int64_t cols;    // of y; the last vector may have less than all its lanes
+  int64_t cols;    // of y; the last vector may be partial
   bool continues;  // the sums so far are in y
-  // What will be needed after this panel: so many bytes are asked for every kTileSteps steps.
+  // Memory to prefetch: prefetch_bytes every kTileSteps steps.
   const std::byte* prefetch = nullptr;
   int64_t prefetch_bytes = 0;
 };
 
-// kRows rows, kVectors vectors; kPart: the last vector has only some of its lanes.
+// kRows rows, kVectors vectors; kPart: the last vector is partial.
 template <int kRows, int kVectors, bool kPart>
 HWY_INLINE void multiply_tile(const Tile& t) {
   const FloatTag d;
@@ -122,8 +122,8 @@ HWY_INLINE void multiply_tile_of(const Tile& t, int64_t rows) {
   multiply_tile<kMost, kVectors, kPart>(t);
 }
 
-// As few tiles as there can be, all of about the same size: of 9 rows, one that is left over would
-// take a third of the time of the other eight, for want of sums to work on at once.
+// As few tiles as possible, all of about the same size: a tile of one row has too few independent
+// sums, so that 8 + 1 rows would take a third longer than 5 + 4.
 template <int kVectors, bool kPart>
 HWY_NOINLINE void multiply_rows(Tile t, int64_t rows) {
   for (int64_t tiles = ceil_div(rows, kTileRows); tiles > 0; --tiles) {

@@ -22,19 +22,19 @@
 #define HEED_KERNELS_PACKED_MATMUL_ONCE_
 namespace heed::kernels {
 
-// None of these sizes shows in a result.
+// M rows, N outputs, K inputs. None of these sizes changes a result.
 
-// Up to this many rows, with 16 or 32 registers, the weight becomes floats in registers, on its way
-// from memory. For more, a block of it is turned into floats once, in cache, and meets all rows
-// there (of f32, it is used where it lies).
+// Up to this many rows (decode), with 16 or 32 registers: dequantize in registers, one pass over
+// the weight. More rows (prefill): dequantize one L2-sized block and run the GEMM tile over all
+// rows. f32 needs no block.
 inline constexpr int kGemvRowsWith16Registers = 4, kGemvRowsWith32Registers = 8;
-// Steps along k that are turned into floats at a time, and room for them.
+// Depth along K of a dequantized block, and its size.
 inline constexpr int64_t kDequantizedDepth = 384;
 inline constexpr int64_t kDequantizedFloats = kDequantizedDepth * kPanelCols;
-// Rows that such a block meets before the next one: x must stay in the second-level cache.
+// Rows that use a dequantized block before the next one is made: x must stay in L2.
 inline constexpr int64_t kGemmBlockRows = 256;
-// Bytes of the weight that few rows ask for ahead of their turn: too much arithmetic lies between
-// two loads for the CPU to look far enough ahead by itself.
+// Prefetch distance of the GEMV path: too much arithmetic lies between two loads for the hardware
+// prefetcher.
 inline constexpr int64_t kPrefetchBytes = 4608;
 
 }  // namespace heed::kernels
@@ -47,9 +47,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Some columns of a panel, and steps [from, to) of them.
 struct PanelPart {
-  const std::byte* numbers;  // the panel's
+  const std::byte* numbers;  // of the panel
   int64_t width;             // of the panel
-  int64_t col, end;          // columns, in the panel
+  int64_t col, end;          // columns within the panel
   int64_t from, to;
 };
 
@@ -139,8 +139,8 @@ HWY_INLINE void gemv_columns(const PackedMatmul& p, const PanelPart& part, int64
 
 template <class Columns, int kRows>
 HWY_NOINLINE void gemv_panel(const PackedMatmul& p, PanelPart part, int64_t first) {
-  // As many vectors side by side as there are registers for their sums; their sums are chains, and
-  // several must be under way.
+  // As many vectors side by side as there are registers for their sums: each sum is a chain of
+  // FMAs, and several chains hide the latency.
   constexpr int kSums = kRegisters == 32 ? 24 : 8;
   constexpr int kPanelVectors = kPanelCols * sizeof(float) / HWY_MAX_BYTES;
   constexpr int kMost = kSums / kRows < kPanelVectors ? kSums / kRows : kPanelVectors;
@@ -153,12 +153,12 @@ HWY_NOINLINE void gemv_panel(const PackedMatmul& p, PanelPart part, int64_t firs
   }
 }
 
-// Columns are dealt to threads by kPanelUnit of them, so that all get as many; the border between
-// two threads may then be within a panel.
+// Threads get whole units of kPanelUnit columns, so that all get about as many. The border between
+// two threads may be within a panel.
 int64_t units_of(const PackedWeight& w) { return ceil_div(w.n, kPanelUnit); }
 
-// Calls each(part, first) for what lies of each panel in units [begin, end); `first` is the column
-// that the panel begins with.
+// Calls each(part, first) for the part of each panel within units [begin, end); `first` is the
+// first column of the panel.
 template <class Each>
 HWY_INLINE void for_each_panel(const PackedWeight& w, const PackedLayout& layout, int64_t begin,
                                int64_t end, const Each& each) {
@@ -177,7 +177,7 @@ HWY_INLINE void for_each_panel(const PackedWeight& w, const PackedLayout& layout
   }
 }
 
-// Of 1 … kMost rows.
+// 1 … kMost rows.
 template <class Columns, int kMost = kGemvRows>
 HWY_INLINE void gemv_rows(const PackedMatmul& p, const PanelPart& part, int64_t first) {
   if constexpr (kMost > 1) {
@@ -213,13 +213,13 @@ HWY_NOINLINE void dequantize_to(const PanelPart& part, float* HWY_RESTRICT to) {
                                        });
 }
 
-// A part of a panel as floats, `step` of them from one step along k to the next.
+// A part of a panel in f32, `step` floats from one step along K to the next.
 struct DequantizedPanel {
   const float* floats;
   int64_t step;
 };
 
-// Where they are, or `room` after they have been written there.
+// f32 weights are used in place; others are dequantized to `room`.
 template <class Columns>
 HWY_INLINE DequantizedPanel dequantized_panel(const PanelPart& part, int64_t vectors, float* room) {
   if constexpr (std::is_same_v<Columns, F32Columns>) {
@@ -243,11 +243,11 @@ HWY_INLINE DequantizedPanel dequantized_panel(const PanelPart& part, int64_t vec
 template <class Columns>
 void gemm_panel_in_cache(const PackedMatmul& p, PanelPart part, int64_t first, int64_t begin,
                          int64_t end, float* room) {
-  // Blocks of one size, or the tiles of a short one would not ask for all of the next.
+  // Blocks of one size: the tiles of a short one would not prefetch all of the next.
   const int64_t depth = ceil_div(even_part(p.w.k, kDequantizedDepth), kTileSteps) * kTileSteps;
   const int64_t end_col = std::min(part.end, p.w.n - first);
-  // The next block lies behind this one, and comes into the cache while the tiles of this one are
-  // worked on, each of them asking for its share: the first to need it would wait for memory.
+  // The next block follows this one in memory. Each tile prefetches its share of it; otherwise the
+  // first tile of the next block would wait for memory.
   const int64_t step_bytes = part.width * Columns::kBytes;
   const int64_t share_bytes =
       prefetch_bytes_each(kTileSteps * step_bytes, ceil_div(end - begin, kTileRows));
@@ -330,10 +330,11 @@ HWY_EXPORT(f16_matmul_kernel);
 HWY_EXPORT(bf16_matmul_kernel);
 
 void packed_matmul(ThreadPool& pool, const PackedMatmul& p) {
-  HEED_CHECK(p.m >= 0 && p.w.n >= 0 && p.w.k >= 0, "packed_matmul: a negative size");
-  HEED_CHECK(p.x_row >= p.w.k && p.y_row >= p.w.n, "packed_matmul: rows that overlap");
+  HEED_CHECK(p.m >= 0 && p.w.n >= 0 && p.w.k >= 0, "packed_matmul: sizes must not be negative");
+  HEED_CHECK(p.x_row >= p.w.k && p.y_row >= p.w.n,
+             "packed_matmul: x_row must be at least K, y_row at least N");
   if (p.m == 0 || p.w.n == 0) return;
-  HEED_CHECK(p.w.k > 0, "packed_matmul: a sum of nothing");
+  HEED_CHECK(p.w.k > 0, "packed_matmul: K must be positive");
   weight_type(p.w.type).matmul(pool, p);
 }
 

@@ -166,7 +166,7 @@ std::vector<Shape> odd_shapes() {
   return shapes;
 }
 
-TEST(PackedMatmul, IsWhatItsDefinitionSays) {
+TEST(PackedMatmul, MatchesItsDefinition) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
   for (const Shape& shape : odd_shapes()) {
     SCOPED_TRACE(shape.text());
@@ -187,7 +187,7 @@ TEST(PackedMatmul, IsWhatItsDefinitionSays) {
   }
 }
 
-TEST(PackedMatmul, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
+TEST(PackedMatmul, IsBatchInvariantOnAnyNumberOfThreads) {
   const Shape shape{300, 517, 1033};
   const std::vector<float> x = input(shape);
   for (const WeightTypeInfo& info : weight_types()) {
@@ -211,7 +211,7 @@ TEST(PackedMatmul, RowsAloneHaveTheBitsOfRowsTogetherOnAnyNumberOfThreads) {
 
 // Where 16 bits, or the sum of two products of bytes in them, would not do.
 TEST(PackedMatmul, Int8NeverSaturates) {
-  const Shape shape{33, 50, 4096};  // enough rows for tile registers
+  const Shape shape{33, 50, 4096};  // enough rows for AMX tiles
   for (const float sign : {1.0f, -1.0f}) {
     std::vector<float> x(static_cast<size_t>(shape.m * (shape.k + kXGap)), 3.0f);
     const PackedMatrix w(WeightType::int8, shape.n, shape.k,
@@ -227,7 +227,7 @@ TEST(PackedMatmul, Int8NeverSaturates) {
 
 // The largest numbers of both signs, in the weight and in x, where every byte is at its limit.
 TEST(PackedMatmul, Int4IsExactAtItsLimits) {
-  const Shape shape{41, 50, 100};  // enough rows for tile registers
+  const Shape shape{41, 50, 100};  // enough rows for AMX tiles
   for (const float w_sign : {1.0f, -1.0f}) {
     for (const float x_sign : {1.0f, -1.0f}) {
       const PackedMatrix w(WeightType::int4, shape.n, shape.k,
@@ -247,8 +247,8 @@ TEST(PackedMatmul, Int4IsExactAtItsLimits) {
   }
 }
 
-// 12 bits of x lose little of what the weight stands for.
-TEST(PackedMatmul, Int4IsCloseToTheProductOfFloats) {
+// The error of 12-bit activations is small.
+TEST(PackedMatmul, Int4IsCloseToTheF32Matmul) {
   const Shape shape{5, 96, 1000};
   std::vector<float> x = input(shape);
   x[7] = 1e6f;  // groups are rounded for themselves
@@ -275,7 +275,7 @@ TEST(PackedMatmul, Int4IsCloseToTheProductOfFloats) {
   }
 }
 
-TEST(PackedMatmul, ARowThatIsNotFiniteSpoilsNoOther) {
+TEST(PackedMatmul, ANonFiniteRowDoesNotAffectOthers) {
   const Shape shape{33, 21, 140};
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -320,7 +320,6 @@ TEST(PackedMatmul, ZerosAndAlmostZerosGiveZeros) {
   }
 }
 
-// A group of zeros is a group like any other.
 TEST(PackedMatmul, Int4AddsNothingForAGroupOfZeros) {
   const Shape shape{3, 20, 96};
   std::vector<float> x = input(shape);
@@ -333,8 +332,7 @@ TEST(PackedMatmul, Int4AddsNothingForAGroupOfZeros) {
   });
 }
 
-// In cache or afterwards: bias and activation give the same bits.
-TEST(PackedMatmul, BiasAndActivationAreThoseOfTheKernelAlone) {
+TEST(PackedMatmul, EpilogueHasTheBitsOfBiasActivation) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
   for (const WeightTypeInfo& info : weight_types()) {
     for (const int64_t m : {1, 3, 4, 6, 300}) {
@@ -373,8 +371,7 @@ TEST(PackedMatmul, BiasAndActivationAreThoseOfTheKernelAlone) {
   }
 }
 
-// In cache or afterwards: a residual gives the same bits, with a bias and an activation or without.
-TEST(PackedMatmul, AResidualIsAddedLast) {
+TEST(PackedMatmul, ResidualHasTheBitsOfAdd) {
   ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
   for (const WeightTypeInfo& info : weight_types()) {
     for (const int64_t m : {1, 3, 4, 6, 300}) {
@@ -401,7 +398,7 @@ TEST(PackedMatmul, AResidualIsAddedLast) {
   }
 }
 
-TEST(PackedMatmul, RefusesRowsThatOverlap) {
+TEST(PackedMatmul, RejectsOverlappingRows) {
   ThreadPool pool(1);
   const PackedMatrix w(WeightType::f16, 4, 6, random_floats(24, 2));
   std::vector<float> x(12), y(8);

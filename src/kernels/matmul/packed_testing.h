@@ -1,4 +1,4 @@
-// What the tests of packed weights share; for *_test.cc only.
+// Test support for packed weights.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class PackedMatrix {
   const PackedWeight& weight() const { return weight_; }
   std::vector<std::byte> numbers(int64_t row) const { return part(numbers_, row); }
   std::vector<float> scales(int64_t row) const { return part(scales_, row); }
-  // The floats that it stands for, [n, k].
+  // Dequantized, [n, k].
   std::vector<float> floats() const {
     std::vector<float> values(static_cast<size_t>(n_ * k_));
     for (int64_t row = 0; row < n_; ++row)

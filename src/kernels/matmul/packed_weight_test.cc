@@ -12,7 +12,7 @@
 namespace heed::kernels {
 namespace {
 
-TEST(PackedWeight, RowsComeOutAsTheyWentIn) {
+TEST(PackedWeight, UnpackingInvertsPacking) {
   for (const WeightTypeInfo& info : weight_types()) {
     const WeightType type = info.type;
     SCOPED_TRACE(info.name);
@@ -37,7 +37,7 @@ TEST(PackedWeight, RowsComeOutAsTheyWentIn) {
 }
 
 // The error of rounding is at most half a step.
-TEST(PackedWeight, IsNearTheFloats) {
+TEST(PackedWeight, RoundingErrorIsBounded) {
   const int64_t n = 20, k = 100;
   const std::vector<float> values = random_floats(n * k, 7);
   std::vector<float> row(k);
@@ -65,7 +65,7 @@ TEST(PackedWeight, IsNearTheFloats) {
   }
 }
 
-TEST(PackedWeight, WhatItCanSayItSaysExactly) {
+TEST(PackedWeight, RepresentableNumbersAreExact) {
   const int64_t k = 70;
   std::vector<float> row(k), again(k);
   for (int64_t l = 0; l < k; ++l) {
@@ -130,7 +130,7 @@ TEST(WeightTypes, StepsAndGroupsDivideAPiece) {
   }
 }
 
-TEST(PackedWeight, TakesAsManyBytesAsItSays) {
+TEST(PackedWeight, HasTheExpectedSize) {
   // 768 columns are whole panels: nothing is padded.
   EXPECT_EQ(packed_bytes(WeightType::f32, 768, 768), 4 * 768 * 768);
   EXPECT_EQ(packed_bytes(WeightType::f16, 768, 768), 2 * 768 * 768);
@@ -138,7 +138,7 @@ TEST(PackedWeight, TakesAsManyBytesAsItSays) {
   EXPECT_EQ(packed_bytes(WeightType::int4, 768, 768), 768 * 768 / 2 + 2 * 768 * 768 / 32);
 }
 
-TEST(PackedWeight, RefusesRowsThatAreNotThere) {
+TEST(PackedWeight, RejectsRowsOutOfRange) {
   PackedMatrix packed(WeightType::int8, 4, 8, random_floats(32, 5));
   std::vector<float> row(8);
   EXPECT_THROW(dequantize_packed_row(packed.weight(), 4, row.data()), Error);

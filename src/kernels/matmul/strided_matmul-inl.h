@@ -1,12 +1,10 @@
-// A register-tiled product of small matrices that stay in cache: the arithmetic of attention's
-// backward.
+// A register-tiled matmul of small matrices that stay in cache, for attention's backward.
 //
 //   C [m, n] (+)= A [m, k] · B [k, n]
 //
 // A is read element by element with any two strides (so also transposed), B and C by rows. Each
-// element of C is one chain of fused multiply-adds over k in order, whatever m and n are, so a
-// row's bits do not depend on the rows around it. That is what makes attention independent of the
-// batch.
+// element of C is one chain of fused multiply-adds over K in order, whatever M and N are, so that
+// attention is batch-invariant.
 
 // Per-target include guard, as Highway's own -inl.h files have it.
 #if defined(HEED_KERNELS_STRIDED_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -23,16 +23,16 @@
 #define HEED_KERNELS_TILED_GEMM_ONCE_
 namespace heed::kernels {
 
-// A line of the caches.
+// C [m, n] = A [m, k] · B [k, n]: M rows, N columns, K the inner dimension.
 inline constexpr int64_t kLineFloats = kLineBytes / static_cast<int64_t>(sizeof(float));
 
-// Threads that there is work for.
+// Threads that have enough work.
 inline int64_t shares_of(int64_t m, int64_t n, int64_t k, int64_t threads) {
   const double work = static_cast<double>(m) * static_cast<double>(n * k);
   return static_cast<int64_t>(std::clamp(work / kGrainWork, 1.0, static_cast<double>(threads)));
 }
 
-// That one of them packs at a time.
+// Floats that one thread packs at a time.
 inline int64_t share_floats(int64_t n, int64_t k) {
   const int64_t panel = even_part(k, kPackedDepth) * kMaxPanelCols;
   return std::min(panel * ceil_div(n, kMaxPanelCols), kTiledGemmPanelFloats);
@@ -50,10 +50,10 @@ namespace heed::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of A that are worked on together: two tiles, packed side by side in each step.
+// Rows of A in a chunk: two tiles, packed side by side in each step.
 inline constexpr int64_t kChunkRows = int64_t{2} * kTileRows;
 
-// Steps [from, from + depth) along k, columns [first, last) of the product.
+// Steps [from, from + depth) along K, columns [first, last) of C.
 struct GemmBlock {
   int64_t from = 0, depth = 0, first = 0, last = 0;
 
@@ -63,7 +63,7 @@ struct GemmBlock {
 // ---- packing ------------------------------------------------------------------------------------
 
 // A block of B to its panels: [depth, vectors · lanes] each, with zeros beyond the last column.
-// Some rows in one go, so that they are read in few long streams.
+// Several rows at a time, so that memory is read in long streams.
 HWY_INLINE void pack_rows_of_b(const Gemm& g, const GemmBlock& b, float* HWY_RESTRICT panels) {
   constexpr int64_t kTogether = 8;
   const FloatTag d;
@@ -95,8 +95,8 @@ void pack_block(const Gemm& g, const GemmBlock& b, float* panels) {
   }
 }
 
-// Rows [i, i + rows) of a transposed A, [depth, kChunkRows] with zeros beyond the last. An A that
-// is not transposed is read where it is: its rows are what a tile walks along.
+// Rows [i, i + rows) of a transposed A, [depth, kChunkRows] with zeros beyond the last. An A that is
+// not transposed is read in place.
 HWY_INLINE void pack_rows(const Gemm& g, const GemmBlock& b, int64_t i, int64_t rows,
                           float* HWY_RESTRICT chunk) {
   const FloatTag d;
@@ -116,19 +116,18 @@ HWY_INLINE void pack_rows(const Gemm& g, const GemmBlock& b, int64_t i, int64_t 
 
 // ---- tiles --------------------------------------------------------------------------------------
 
-// Lines that are asked for ahead of their turn, one with every few turns of a tile's loop: memory
-// brings them while arithmetic goes on. All at once they would fill the buffers that the panel
-// passes through on its way.
+// Cache lines to prefetch, one every few iterations of a tile's loop. All at once they would fill the
+// line fill buffers that the panel needs.
 struct Ahead {
   const float* at;
   int64_t step = 0;      // floats from line to line
-  int64_t every = 1024;  // turns
+  int64_t every = 1024;  // iterations
 };
 
 enum class Start {
   fresh,  // C = the sums
   add,    // C += the sums
-  resume  // the sums go on from C
+  resume  // the sums start at C
 };
 
 // A register tile: kTileRows rows of A times a panel.
@@ -218,7 +217,7 @@ HWY_INLINE void gemm_tile_of(const GemmTile& t, int64_t vectors) {
   }
 }
 
-// A tile of which C has only some rows and columns: by way of a whole one.
+// A tile that is partly outside C: computed whole, in a buffer.
 template <bool kPacked>
 HWY_NOINLINE void part_of_tile(GemmTile t, int64_t rows, int64_t cols) {
   const int64_t width = panel_cols();
@@ -229,7 +228,7 @@ HWY_NOINLINE void part_of_tile(GemmTile t, int64_t rows, int64_t cols) {
     std::copy_n(c + r * c_row, cols, whole + r * width);
   }
   t.c = whole, t.c_row = width, t.next_c = whole;
-  // Rows that do not exist repeat the last.
+  // Rows beyond the last repeat the last.
   HWY_ALIGN float last_rows[kPacked ? 1 : kTileRows * kPackedDepth];
   if (!kPacked && rows < kTileRows) {
     for (int64_t r = 0; r < kTileRows; ++r) {
@@ -243,7 +242,7 @@ HWY_NOINLINE void part_of_tile(GemmTile t, int64_t rows, int64_t cols) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-// Rows of memory that will be packed next: each tile fetches one.
+// Rows of memory that will be packed next: each tile prefetches one.
 struct Upcoming {
   const float* at = nullptr;
   int64_t row = 0;     // from row to row
@@ -266,10 +265,10 @@ HWY_INLINE Upcoming upcoming_rows(const Gemm& g, const GemmBlock& b) {
   return {.at = g.b + b.from * g.ldb + b.first, .row = g.ldb, .floats = b.cols(), .rows = b.depth};
 }
 
-// What a thread works on, and what it fetches meanwhile.
+// A chunk of A that a thread multiplies, and the next one, to prefetch.
 struct Chunk {
   int64_t i, rows;    // of A
-  const float* a;     // packed, or where it is
+  const float* a;     // packed, or in place
   int64_t next_rows;  // that the thread works on next; 0: none
   int64_t next_i;
 };
@@ -281,7 +280,7 @@ HWY_INLINE void multiply_chunk(const Gemm& g, const GemmBlock& b, const Chunk& c
   const int64_t turns = std::max<int64_t>(b.depth / kTileSteps, 1);
   const int64_t row_tiles = ceil_div(chunk.rows, kTileRows);
   const int64_t tiles = ceil_div(b.cols(), panel_cols()) * row_tiles;
-  // A transposed A is fetched step by step, a line of each; else row by row.
+  // A transposed A is prefetched step by step, a line of each; else row by row.
   Upcoming next_a{
       .at = g.a + (kPacked ? b.from * g.lda + chunk.next_i : chunk.next_i * g.lda + b.from),
       .row = g.lda,
@@ -379,17 +378,16 @@ void multiply_region(const Gemm& g, bool ordered, const Region& region, float* p
   }
 }
 
-// C in rows × cols regions, as many as there are threads, or more where they are still large. What
-// threads would share if they cut otherwise is what costs: panels that another one has packed come
-// slowly from its cache. So rows of an A that is not packed go to all threads, and columns are
-// dealt out; an A that must be packed is cut by rows, and each thread packs the shorter B.
+// C in rows × cols regions, as many as threads, or more where they are still large. Threads share no
+// packed panels, which would be slow to read from another core's cache: with an A that is not packed,
+// columns are split; an A that must be packed is split by rows, and each thread packs the shorter B.
 class Regions {
  public:
   Regions(const Gemm& g, int64_t threads) : g_(g) {
     constexpr int64_t kLeastCols = 256, kLeastRows = 64;
     const int64_t depth = even_part(g.k, kPackedDepth);
     shares_ = shares_of(g.m, g.n, g.k, threads);
-    // Of `size` a multiple of `least` parts, each no longer than `most`.
+    // The number of parts of `size`: a multiple of `least`, each part at most `most` long.
     const auto parts = [](int64_t least, int64_t size, int64_t most) {
       return ceil_div(std::max(least, ceil_div(size, most)), least) * least;
     };
@@ -415,7 +413,7 @@ class Regions {
  private:
   static constexpr int64_t kRegionRows = 2048;
 
-  // Regions begin with whole lines, and whole tiles.
+  // Regions begin at whole cache lines and tiles.
   static int64_t border(int64_t size, int64_t part, int64_t parts) {
     constexpr int64_t kMultiple = 16;
     return std::min(size, ceil_div(size * part / parts, kMultiple) * kMultiple);
@@ -429,7 +427,8 @@ void tiled_gemm_kernel(ThreadPool& pool, const Gemm& g, bool ordered, float* pan
   static_assert(HWY_MAX_BYTES / sizeof(float) * kTileVectors <= kMaxPanelCols);
   const Regions regions(g, pool.threads());
   const int64_t floats = share_floats(g.n, g.k);
-  std::atomic<int64_t> dealt{0};  // which thread computes a region shows in no bit
+  std::atomic<int64_t> dealt{
+      0};  // regions that threads have taken; the order does not change a result
   pool.parallel_for(regions.shares(), 1, [&](int64_t share, int64_t) HWY_ATTR {
     int64_t mine;
     while ((mine = dealt.fetch_add(1, std::memory_order_relaxed)) < regions.count()) {
@@ -478,9 +477,9 @@ void ordered_gemm(ThreadPool& pool, const Gemm& product, float* scratch) {
   HWY_DYNAMIC_DISPATCH(tiled_gemm_kernel)(pool, product, true, scratch);
 }
 
-// On Intel's CPUs with AVX-512 the library (oneDNN 2.6) reaches 0.6 to 0.75 of the best speed for
-// gradients of weights [out, in] with more outputs than inputs. For gradients of inputs it is ahead
-// where sums are long and there are more rows than columns, and behind elsewhere
+// On Intel CPUs with AVX-512, oneDNN 2.6 reaches 0.6 to 0.75 of the best speed for gradients of
+// weights [out, in] with more outputs than inputs. For gradients of inputs it is faster where sums are
+// long and there are more rows than columns, and slower elsewhere
 // (docs/results/experiments.md, "The tiled product").
 bool tiled_gemm_is_faster(const Gemm& g) {
   constexpr int64_t kMinCols = 64, kShortSum = 384;

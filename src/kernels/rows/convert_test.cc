@@ -107,7 +107,7 @@ TEST(Convert, NarrowsToTheNearest) {
   });
 }
 
-TEST(Convert, ReferenceKnowsTheLandmarks) {
+TEST(Convert, ReferenceHandlesSpecialValues) {
   EXPECT_EQ(f32_to_f16_bits(bits_of(1.0f)), 0x3C00);
   EXPECT_EQ(f32_to_f16_bits(bits_of(-2.0f)), 0xC000);
   EXPECT_EQ(f32_to_f16_bits(bits_of(65504.0f)), 0x7BFF);  // the largest

@@ -147,25 +147,25 @@ namespace {
 
 uint64_t group_of(int64_t first_element) {
   HEED_DCHECK(first_element >= 0 && first_element % kDropoutGroup == 0,
-              "dropout starts within a group");
+              "dropout: the range must start at a whole group");
   return static_cast<uint64_t>(first_element / kDropoutGroup);
 }
 
 }  // namespace
 
 void dropout(const Dropout& dropout, int64_t first_element, const float* x, float* y, int64_t n) {
-  HEED_DCHECK(dropout.p >= 0 && dropout.p < 1, "a probability of dropout is in [0, 1)");
+  HEED_DCHECK(dropout.p >= 0 && dropout.p < 1, "dropout: p must be in [0, 1)");
   HWY_DYNAMIC_DISPATCH(dropout_kernel)(dropout, group_of(first_element), x, y, n);
 }
 
 void dropout_add(const Dropout& dropout, int64_t first_element, const float* x,
                  const float* residual, float* y, int64_t n) {
-  HEED_DCHECK(dropout.p >= 0 && dropout.p < 1, "a probability of dropout is in [0, 1)");
+  HEED_DCHECK(dropout.p >= 0 && dropout.p < 1, "dropout: p must be in [0, 1)");
   HWY_DYNAMIC_DISPATCH(dropout_add_kernel)(dropout, group_of(first_element), x, residual, y, n);
 }
 
 void dropout_factors(const Dropout& dropout, uint64_t first_group, float* factors, int64_t n) {
-  HEED_DCHECK(dropout.p >= 0 && dropout.p < 1, "a probability of dropout is in [0, 1)");
+  HEED_DCHECK(dropout.p >= 0 && dropout.p < 1, "dropout: p must be in [0, 1)");
   HWY_DYNAMIC_DISPATCH(dropout_factors_kernel)(dropout, first_group, factors, n);
 }
 

@@ -69,12 +69,12 @@ namespace {
 }  // namespace
 
 void gather_rows(const GatherRows& gather) {
-  HEED_DCHECK(none_negative(gather.ids, gather.rows), "a negative id is no row of a table");
+  HEED_DCHECK(none_negative(gather.ids, gather.rows), "embedding: ids must not be negative");
   HWY_DYNAMIC_DISPATCH(gather_rows_kernel)(gather);
 }
 
 void scatter_add_rows(const ScatterRows& scatter) {
-  HEED_DCHECK(none_negative(scatter.ids, scatter.rows), "a negative id is no row of a table");
+  HEED_DCHECK(none_negative(scatter.ids, scatter.rows), "embedding: ids must not be negative");
   HWY_DYNAMIC_DISPATCH(scatter_add_rows_kernel)(scatter);
 }
 

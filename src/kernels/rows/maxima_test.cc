@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-TEST(RunMaxima, AreThoseOfEachRunWhateverIsNotANumber) {
+TEST(RunMaxima, IgnoreNan) {
   for_each_target([] {
     for (const int64_t runs : {0, 1, 2, 7}) {
       Random random({.seed = 3, .step = static_cast<uint32_t>(runs)});
@@ -38,7 +38,7 @@ TEST(RunMaxima, AreThoseOfEachRunWhateverIsNotANumber) {
   });
 }
 
-TEST(RunMaxima, OfNothingButNan) {
+TEST(RunMaxima, OfOnlyNan) {
   for_each_target([] {
     const std::vector<float> x(kMaximaRun, NAN);
     float maximum = 0;

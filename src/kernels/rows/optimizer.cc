@@ -123,7 +123,8 @@ void adam(const AdamStep& step, const float* gradient, float* value, float* m, f
 
 void adam_bf16(const AdamStep& step, const Rounding& rounding, const float* gradient, float* value,
                uint16_t* m, uint16_t* v, int64_t n) {
-  HEED_DCHECK(rounding.first % kRoundingGroup == 0, "cut within a group of draws");
+  HEED_DCHECK(rounding.first % kRoundingGroup == 0,
+              "adam: the range must start at a whole group of draws");
   HWY_DYNAMIC_DISPATCH(adam_bf16_kernel)(step, rounding, gradient, value, m, v, n);
 }
 

@@ -208,14 +208,15 @@ void KlDivergenceRows(const KlDivergence& args) {
   }
 }
 
-struct JudgedTwin {
+struct TwinTerms {
   float max;
   double sum_exp;  // of the logits - max
   double cross_entropy;
 };
 
 // The logits stay as they are.
-HWY_INLINE JudgedTwin JudgeTwin(const float* logits, int32_t label, const TwinCrossEntropy& args) {
+HWY_INLINE TwinTerms EvaluateTwin(const float* logits, int32_t label,
+                                  const TwinCrossEntropy& args) {
   const FloatTag d;
   const float max = ShiftOf(d, logits, args.cols);
   const auto shift = hn::Set(d, max);
@@ -240,7 +241,7 @@ HWY_INLINE void TwinCrossEntropyOf(const TwinCrossEntropy& args, int64_t row) {
   const int32_t label = args.labels[row];
   float* first = args.first + row * args.stride;
   float* second = args.second + row * args.stride;
-  const JudgedTwin a = JudgeTwin(first, label, args), b = JudgeTwin(second, label, args);
+  const TwinTerms a = EvaluateTwin(first, label, args), b = EvaluateTwin(second, label, args);
   const auto a_max = hn::Set(d, a.max), b_max = hn::Set(d, b.max);
   const auto a_factor = hn::Set(d, static_cast<float>(1 / a.sum_exp));
   const auto b_factor = hn::Set(d, static_cast<float>(1 / b.sum_exp));
@@ -316,7 +317,7 @@ float log_sum_exp(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(LogSu
 
 void cross_entropy(const CrossEntropy& args) {
   for (int64_t r = 0; r < args.rows; ++r)
-    HEED_DCHECK(args.labels[r] < args.cols, "a label is outside the vocabulary");
+    HEED_DCHECK(args.labels[r] < args.cols, "labels must be below the vocabulary size");
   HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(args);
 }
 
@@ -324,7 +325,7 @@ void kl_divergence(const KlDivergence& args) { HWY_DYNAMIC_DISPATCH(KlDivergence
 
 void twin_cross_entropy(const TwinCrossEntropy& args) {
   for (int64_t r = 0; r < args.rows; ++r)
-    HEED_DCHECK(args.labels[r] < args.cols, "a label is outside the vocabulary");
+    HEED_DCHECK(args.labels[r] < args.cols, "labels must be below the vocabulary size");
   HWY_DYNAMIC_DISPATCH(TwinCrossEntropyRows)(args);
 }
 

@@ -30,7 +30,7 @@ struct CrossEntropy {
 };
 void cross_entropy(const CrossEntropy& args);
 
-// How far a student is from its teacher (Hinton et al., 2015), with p = softmax(logits / T):
+// Distillation loss (Hinton et al., 2015), with p = softmax(logits / T):
 //   loss = T^2 * sum(p_teacher * (log p_teacher - log p_student)).
 struct KlDivergence {
   float* student;        // logits [rows, cols], rows `stride` apart
@@ -44,8 +44,8 @@ struct KlDivergence {
 };
 void kl_divergence(const KlDivergence& args);
 
-// Two answers to one question, each judged by the label and both by the other (Wu et al. 2021,
-// R-Drop), with p and q the softmax of the two:
+// R-Drop (Wu et al. 2021): two forward passes of one input with different dropout, each with a
+// cross-entropy loss, and their symmetric KL divergence. p and q are the softmax of the two:
 //   loss       = cross_entropy(p) + cross_entropy(q), with label smoothing as above,
 //   divergence = (sum(p * log(p / q)) + sum(q * log(q / p))) / 2.
 // A negative label means "ignore this row": all of it is 0.
