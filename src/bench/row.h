@@ -60,8 +60,8 @@ struct Row {
   std::function<Time(Bench&)> measure;
 };
 
-// gemm_rows.cc: the GEMM seam and the forward's row product on the shapes of training, next to
-// oneDNN with threads of its own; the row product on few rows, next to reading the weight.
+// gemm_rows.cc: gemm() and matmul() on the shapes of training, next to multi-threaded oneDNN; matmul()
+// as GEMV, next to reading the weight.
 void add_gemm_rows(std::vector<Row>& rows);
 void add_matmul_rows(std::vector<Row>& rows);
 // op_rows.cc: the op table's speed cases.
@@ -70,7 +70,7 @@ void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
 void add_attention_rows(std::vector<Row>& rows);
 // kernel_rows.cc: what is no op by itself, or only an op's epilogue.
 void add_kernel_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
-// packed_rows.cc: rows times weights of each type.
+// packed_rows.cc: packed_matmul() of each weight type.
 void add_packed_rows(std::vector<Row>& rows);
 
 }  // namespace heed::bench

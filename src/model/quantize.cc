@@ -16,12 +16,12 @@ using kernels::WeightTypeInfo;
 // f32 is what a model has before.
 bool can_be_quantized_to(const WeightTypeInfo& type) { return type.type != WeightType::f32; }
 
-// Squares of a row and of what it lost.
+// Squared norms of a row's rounding error and of the row.
 struct Loss {
   double error = 0, whole = 0;
 };
 
-// Rounds and packs a matrix, rows dealt to the threads; returns |W - Ŵ| / |W|.
+// Quantizes and packs a matrix, rows split among the threads; returns |W - Ŵ| / |W|.
 double pack_matrix(ThreadPool& pool, std::span<const float> values, const PackedWeight& to) {
   std::vector<Loss> losses(static_cast<size_t>(to.n));
   constexpr int64_t kGrain = 48;
@@ -55,8 +55,8 @@ void check_range(std::span<const float> values, WeightType type, const std::stri
     return;
   }
   throw Error(ErrorCode::invalid_argument,
-              name + " has numbers that are not finite or too large for " + weight_type_name(type),
-              "check how the model was trained");
+              name + " must have finite numbers within the range of " + weight_type_name(type),
+              "check whether training diverged");
 }
 
 // The first, the middle and the last ones: different kinds of layers.
@@ -131,12 +131,11 @@ Quantized quantize(const Network& from, const QuantizeRules& rules) {
     wide += is_wide ? 1 : 0;
   }
   if (wide == names.size()) {
-    throw Error(ErrorCode::invalid_argument, "there is nothing to quantize",
-                "every matrix is kept wide; choose a narrower expression");
+    throw Error(ErrorCode::invalid_argument, "keep_wide must not match every matrix",
+                "choose a narrower regular expression");
   }
   if (wide == 0 && !rules.keep_wide.is_empty()) {
-    throw Error(ErrorCode::invalid_argument,
-                "no matrix is to be kept wide: the expression finds nothing in their names",
+    throw Error(ErrorCode::invalid_argument, "keep_wide must match the name of a matrix",
                 "there are " + some_of(names));
   }
   Parameters parameters(from.config(), types);

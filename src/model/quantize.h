@@ -1,9 +1,9 @@
-// Networks whose matrices take fewer bytes.
+// Quantization of a network's matrices.
 //
 //   Quantized small = quantize(network, {WeightType::int8, NameFilter("output"), pool});
 //   small.network.save("models/small");
 //
-// Which weights, and by what rules: kernels/matmul/packed_weight.h; the files: docs/quantization.md.
+// The types: kernels/matmul/weight_types.h; the files: docs/quantization.md.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@ namespace heed {
 const char* weight_type_name(WeightType type);
 // Of a type that a model can be quantized to; throws invalid_argument for others.
 WeightType weight_type_from_name(std::string_view name);
-// The type that most of the numbers have.
+// The type of most of the weights.
 WeightType main_type(const Parameters& parameters);
 
-// Names in which a regular expression finds something; an empty one finds nothing. Throws
-// invalid_argument when it is none.
+// Names that contain a match of a regular expression; an empty one matches nothing. Throws
+// invalid_argument if it is not a regular expression.
 class NameFilter {
  public:
   explicit NameFilter(const std::string& pattern);
@@ -45,8 +45,8 @@ struct Quantized {
   Network network;
   std::vector<QuantizedLayer> layers;
 };
-// `from` must be of plain floats; those of type f32 are only packed. Throws invalid_argument when a
-// weight is not finite, keep_wide leaves nothing to quantize, or it is not empty and finds nothing.
+// `from` must have f32 weights; with type f32 they are only packed. Throws invalid_argument if a
+// weight is not finite, if keep_wide matches all matrices, or if it is not empty and matches none.
 Quantized quantize(const Network& from, const QuantizeRules& rules);
 
 }  // namespace heed

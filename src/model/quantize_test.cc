@@ -196,11 +196,11 @@ TEST_F(QuantizeTest, ReportsEveryMatrix) {
   EXPECT_EQ(again.parameters().type("decoder.0.ffn.in.weight"), WeightType::int8);
 }
 
-TEST_F(QuantizeTest, RefusesWhatMakesNoSense) {
+TEST_F(QuantizeTest, RejectsInvalidOptions) {
   expect_error(ErrorCode::invalid_argument, "no regular expression", [] { NameFilter("("); });
-  expect_error(ErrorCode::invalid_argument, "nothing to quantize",
+  expect_error(ErrorCode::invalid_argument, "keep_wide must not match every matrix",
                [&] { quantized("gpt2", WeightType::int8, "."); });
-  expect_error(ErrorCode::invalid_argument, "finds nothing in their names",
+  expect_error(ErrorCode::invalid_argument, "keep_wide must match the name of a matrix",
                [&] { quantized("gpt2", WeightType::int8, "outptu"); });
   expect_error(ErrorCode::invalid_argument, "the type is 'int3'",
                [] { weight_type_from_name("int3"); });
@@ -276,7 +276,7 @@ TEST_F(QuantizeTest, TheConfigSaysWhatItIs) {
     expect_error(ErrorCode::unsupported, "quantization is",
                  [&] { Network::load(folder, {.form = WeightForm::stored}); });
   }
-  // Integers without the entry are somebody else's.
+  // Integers without the entry are not of this format.
   config.erase("quantization");
   write("saved/config.json", config.dump());
   expect_error(ErrorCode::corrupt_file, "expected",
