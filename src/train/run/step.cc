@@ -199,12 +199,7 @@ const TrainingBatch& StepRunner::as_read(const TrainingBatch& batch) {
 
 StepRunner::View StepRunner::view(const TrainingBatch& batch) const {
   View v{batch_of(batch.input), batch_of(batch.target), {}};
-  const ModelConfig& config = o_.network.config();
-  if (config.attention == AttentionSpan::longformer && !batch.sequence_labels.empty()) {
-    // Longformer (Beltagy et al. 2020, §3.1): what is classified by sees the whole text.
-    std::vector<int32_t> first_rows(v.input.offsets.begin(), v.input.offsets.end() - 1);
-    v.global_tokens.emplace(v.input, first_rows);
-  }
+  v.global_tokens = default_global_tokens(o_.network.config(), v.input);
   return v;
 }
 

@@ -286,6 +286,40 @@ INSTANTIATE_TEST_SUITE_P(Tasks, StepTest,
                                          Task::next_sentence, Task::classification,
                                          Task::regression, Task::tagging));
 
+// A regression batch has scores and no class labels; the global token must not depend on which of
+// the two a batch holds.
+TEST(Step, LongformerRegressionTrainsWithTheGlobalTokensOfInference) {
+  ModelConfig config = small("longformer-base", Head::regression, 1);
+  config.windows = {2};
+  config.dropout = config.attention_dropout = config.embedding_dropout = 0;
+  Network network(config, 7);
+  network.add_gradients();
+  for (float& w : network.parameters().all_values()) w *= 3;  // scores that depend on attention
+  const TrainingBatch batch = make_batch(Task::regression, 1);
+  const Batch input{batch.input.tokens, batch.input.positions, batch.input.token_types,
+                    batch.input.offsets};
+  ThreadPool pool(1);
+  Arena arena(size_t{4} << 20);
+  const auto inference_loss = [&](const GlobalTokens* global_tokens) {
+    Ctx ctx{pool, arena};
+    const Transformer& t = network.transformer();
+    const Var scores = t.classify(ctx, t.encode(ctx, {input, global_tokens}), input);
+    const ConstMat references(batch.scores.data(), scores.rows(), scores.cols());
+    return squared_error(ctx, scores, references, 1).sum;
+  };
+  const std::optional<GlobalTokens> defaults = default_global_tokens(config, input);
+  ASSERT_TRUE(defaults);
+  const double expected = inference_loss(&*defaults);
+  ASSERT_NE(expected, inference_loss(nullptr));
+
+  StepRunner runner({.network = network, .pool = pool});
+  network.parameters().begin_step();
+  const StepLoss trained = runner.train(batch, count_labels(batch), {.seed = 1, .step = 1});
+  ASSERT_EQ(trained.parts.size(), 1U);
+  EXPECT_EQ(trained.parts[0].sum, expected);
+  EXPECT_EQ(runner.evaluate(batch).loss.parts[0].sum, expected);
+}
+
 TEST(Step, FollowsATeacher) {
   for (const Task task : {Task::masked_lm, Task::causal_lm, Task::translation}) {
     const Network teacher(config_for(task), 99);
