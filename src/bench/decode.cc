@@ -50,17 +50,16 @@ class Costs {
     output_weights_ = size_of({"output.weight", config.output_vocabulary(), config.width});
     requests_ = static_cast<double>(options.requests);
     length_ = static_cast<double>(options.length);
-    const double head_dim = config.head_dimension();
-    const int decoder_heads = config.decoder_heads ? config.decoder_heads : config.heads;
-    query_width_ = decoder_heads * head_dim;
-    key_width_ = (config.kv_heads ? config.kv_heads : decoder_heads) * head_dim;
+    const StackConfig decoder = config.stack(Side::decoder);
+    query_width_ = static_cast<double>(decoder.query_width());
+    key_width_ = static_cast<double>(decoder.key_width());
   }
 
   // The encoder and the keys of cross-attention, or the prompts.
   Work input() const {
     const double rows = requests_ * length_;
     if (config_.family == Family::encoder_decoder) {
-      const double width = static_cast<double>(config_.heads) * config_.head_dimension();
+      const auto width = static_cast<double>(config_.stack(Side::encoder).query_width());
       return {products(rows, source_weights_) +
                   attention(rows, length_, width) * config_.encoder_layers,
               source_weights_.bytes};

@@ -28,19 +28,17 @@ PackedBatch random_batch(const ModelConfig& config, const EncodeBenchOptions& op
 // Two operations for each weight of the layers that a row meets, and four for each pair of
 // positions and column in attention (both products, no mask taken off, as is usual).
 double batch_flops(const ModelConfig& config, const EncodeBenchOptions& options) {
-  const std::string stack =
-      config.family == Family::decoder_only ? std::string("decoder.") : std::string("encoder.");
-  const int layers =
-      config.family == Family::decoder_only ? config.decoder_layers : config.encoder_layers;
+  const StackConfig stack = config.stack(config.first_side());
+  const std::string prefix = std::string(stack.name) + ".";
   double weights = 0;
   for (const ParameterSpec& spec : declare(config)) {
     const bool product =
-        spec.rows > 1 && spec.name.starts_with(stack) && !spec.name.ends_with("t5_bias");
+        spec.rows > 1 && spec.name.starts_with(prefix) && !spec.name.ends_with("t5_bias");
     if (product) weights += static_cast<double>(spec.size());
   }
   const auto rows = static_cast<double>(options.sequences * options.length);
-  const double width = static_cast<double>(config.heads) * config.head_dimension();
-  return 2 * rows * weights + 4 * rows * static_cast<double>(options.length) * width * layers;
+  const double width = static_cast<double>(stack.query_width());
+  return 2 * rows * weights + 4 * rows * static_cast<double>(options.length) * width * stack.layers;
 }
 
 }  // namespace
@@ -52,13 +50,7 @@ EncodeBench bench_encode(const EncodeBenchOptions& options) {
   const Transformer& transformer = network.transformer();
   const PackedBatch packed = random_batch(config, options);
   const Batch batch = packed.batch();
-  const auto run = [&](Ctx& ctx) {
-    if (config.family == Family::decoder_only) {
-      transformer.decode(ctx, batch);
-    } else {
-      transformer.encode(ctx, {.batch = batch});
-    }
-  };
+  const auto run = [&](Ctx& ctx) { transformer.hidden(ctx, {.source = batch}); };
   Arena plan = Arena::measuring();
   Ctx measuring{pool, plan};
   run(measuring);

@@ -132,7 +132,7 @@ double step_flops(const ModelConfig& config, const TrainBenchOptions& options,
       flops += 2 * asked * static_cast<double>(config.width * config.width);
     }
   }
-  const double width = static_cast<double>(config.heads) * config.head_dimension();
+  const double width = static_cast<double>(config.stack(config.first_side()).query_width());
   const int layers = two ? config.encoder_layers + 2 * config.decoder_layers
                      : config.family == Family::encoder_only ? config.encoder_layers
                                                              : config.decoder_layers;

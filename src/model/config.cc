@@ -143,6 +143,22 @@ void check_head(const ModelConfig& c, Problems& p) {
 
 }  // namespace
 
+StackConfig ModelConfig::stack(Side side) const {
+  const bool decoder = side == Side::decoder;
+  StackConfig stack;
+  stack.name = decoder ? "decoder" : "encoder";
+  stack.layers = decoder ? decoder_layers : encoder_layers;
+  stack.heads = decoder && decoder_heads > 0 ? decoder_heads : heads;
+  stack.kv_heads = kv_heads > 0 ? kv_heads : stack.heads;
+  stack.head_dim = head_dim;
+  if (head_dim == 0 && stack.heads > 0) stack.head_dim = static_cast<int>(width / stack.heads);
+  stack.ffn = decoder && decoder_ffn > 0 ? decoder_ffn : ffn;
+  stack.causal = decoder;
+  stack.cross_attention = decoder && has_encoder();
+  if (attention != AttentionSpan::full) stack.windows = windows;
+  return stack;
+}
+
 std::vector<std::string> validate(const ModelConfig& c) {
   Problems problems;
   check_sizes(c, problems);

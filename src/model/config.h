@@ -59,6 +59,29 @@ enum class Head {
 // gpt2 for encoder_decoder, encoder_only and decoder_only.
 enum class Initialisation { by_family, xavier, normal, gpt2, t5 };
 
+enum class Side { encoder, decoder };
+
+// One stack of a model. Made by ModelConfig::stack(), which is the only place that knows what a 0
+// in ModelConfig stands for.
+struct StackConfig {
+  const char* name = "";  // "encoder" or "decoder": the first part of its weights' names
+  int layers = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int64_t ffn = 0;
+  bool causal = false;
+  bool cross_attention = false;
+  std::vector<int64_t> windows{};  // a pattern over the layers, repeated; empty: full attention
+
+  int64_t query_width() const { return int64_t{heads} * head_dim; }
+  int64_t key_width() const { return int64_t{kv_heads} * head_dim; }
+  // Keys that a query of this layer sees, its own among them; 0: all.
+  int64_t window(size_t layer) const {
+    return windows.empty() ? 0 : windows[layer % windows.size()];
+  }
+};
+
 struct ModelConfig {
   Family family = Family::encoder_decoder;
 
@@ -151,9 +174,15 @@ struct ModelConfig {
 
   bool operator==(const ModelConfig&) const = default;
 
+  bool has_encoder() const { return family != Family::decoder_only; }
+  bool has_decoder() const { return family != Family::encoder_only; }
+  bool has_both() const { return family == Family::encoder_decoder; }
+  // The stack that reads the source, or the only sequence that there is.
+  Side first_side() const { return has_encoder() ? Side::encoder : Side::decoder; }
+
   // The values that a 0 stands for.
+  StackConfig stack(Side side) const;
   int64_t output_vocabulary() const { return target_vocabulary ? target_vocabulary : vocabulary; }
-  int head_dimension() const { return head_dim ? head_dim : static_cast<int>(width / heads); }
 };
 
 // Calls visit(name, field, help) for every field.

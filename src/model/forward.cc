@@ -200,7 +200,6 @@ class ForwardRun {
         target_(inputs.decoder_inputs),
         source_batch_(source_.batch()),
         target_batch_(target_.batch()) {
-    global_ = default_global_tokens(model.config(), source_batch_);
     if (inputs.global_tokens.empty()) return;
     std::vector<int32_t> rows;
     for (size_t s = 0; s < inputs.global_tokens.size(); ++s) {
@@ -283,21 +282,16 @@ class ForwardRun {
 
   Var run(Ctx& ctx, bool maps) {
     encoder_maps_.clear(), decoder_maps_.clear();
-    AttentionMaps* encoder_maps = maps ? &encoder_maps_ : nullptr;
-    AttentionMaps* decoder_maps = maps ? &decoder_maps_ : nullptr;
-    const Transformer& t = model_.transformer();
-    const GlobalTokens* global = global_ ? &*global_ : nullptr;
-    switch (model_.config().family) {
-      case Family::encoder_only:
-        return t.encode(ctx, {source_batch_, global}, encoder_maps);
-      case Family::decoder_only:
-        return t.decode(ctx, source_batch_, decoder_maps);
-      case Family::encoder_decoder:
-        break;
-    }
-    const Var memory = t.encode(ctx, {source_batch_, global}, encoder_maps);
-    keep("encoder_last_hidden_state", memory.value);
-    return t.decode(ctx, target_batch_, memory, source_batch_, decoder_maps);
+    Var memory;
+    const Var hidden =
+        model_.transformer().hidden(ctx, {.source = source_batch_,
+                                          .target = target_batch_,
+                                          .global_tokens = global_ ? &*global_ : nullptr,
+                                          .encoder_maps = maps ? &encoder_maps_ : nullptr,
+                                          .decoder_maps = maps ? &decoder_maps_ : nullptr,
+                                          .encoder_hidden = &memory});
+    if (model_.config().has_both()) keep("encoder_last_hidden_state", memory.value);
+    return hidden;
   }
 
   void keep(const std::string& name, const Mat& m) {

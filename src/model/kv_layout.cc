@@ -26,20 +26,18 @@ void add_layer(std::vector<Kind>& kinds, const KvLayout::Group& group, KvLayout:
 }  // namespace
 
 KvLayout kv_layout(const ModelConfig& c) {
-  HEED_CHECK(c.family != Family::encoder_only, "kv_layout: a model without a decoder");
-  const int heads = c.decoder_heads ? c.decoder_heads : c.heads;
+  HEED_CHECK(c.has_decoder(), "kv_layout: the model must have a decoder");
+  const StackConfig decoder = c.stack(Side::decoder);
   KvLayout layout;
-  layout.kv_heads = c.kv_heads ? c.kv_heads : heads;
-  layout.head_dim = c.head_dim ? c.head_dim : static_cast<int>(c.width / heads);
-  const auto layers = static_cast<size_t>(c.decoder_layers);
+  layout.kv_heads = decoder.kv_heads;
+  layout.head_dim = decoder.head_dim;
+  const auto layers = static_cast<size_t>(decoder.layers);
   layout.self.resize(layers);
-  if (c.family == Family::encoder_decoder) layout.cross.resize(layers);
+  if (decoder.cross_attention) layout.cross.resize(layers);
 
   std::vector<Kind> kinds;
   for (size_t i = 0; i < layers; ++i) {
-    const bool windowed = c.attention != AttentionSpan::full;
-    const int64_t window = windowed ? c.windows[i % c.windows.size()] : 0;
-    add_layer(kinds, {.cross = false, .window = window}, layout.self[i]);
+    add_layer(kinds, {.cross = false, .window = decoder.window(i)}, layout.self[i]);
   }
   for (KvLayout::Place& place : layout.cross) add_layer(kinds, {.cross = true}, place);
 

@@ -20,19 +20,7 @@ using Json = nlohmann::ordered_json;
 void run_step(Ctx& ctx, const ModelConfig& config, const Transformer& transformer,
               const PackedBatch& packed, const std::function<void()>& after_each = {}) {
   const Batch batch = packed.batch();
-  const auto memory = [&] { return transformer.encode(ctx, {.batch = batch}); };
-  Var hidden;
-  switch (config.family) {
-    case Family::encoder_decoder:
-      hidden = transformer.decode(ctx, batch, memory(), batch);
-      break;
-    case Family::encoder_only:
-      hidden = memory();
-      break;
-    case Family::decoder_only:
-      hidden = transformer.decode(ctx, batch);
-      break;
-  }
+  const Var hidden = transformer.hidden(ctx, {.source = batch, .target = batch});
   if (config.head == Head::language_model || config.head == Head::masked_lm) {
     transformer.token_loss(ctx, hidden, packed.tokens, {});
   }

@@ -1,7 +1,7 @@
 // A network: what it is, its weights, and the text that runs them.
 //
 //   const Network model = Network::load("models/bert");       // a folder in Hugging Face's layout
-//   Var hidden = model.transformer().encode(ctx, {.batch = packed.batch()});
+//   Var hidden = model.transformer().hidden(ctx, {.source = packed.batch()});
 //   model.save("copy");
 //
 // A const Network is safe to use from many threads.

@@ -1,7 +1,7 @@
 // A batch that owns its numbers: sequences of ids put end to end.
 //
 //   PackedBatch packed({{5, 6, 7}, {8, 9}});
-//   model.transformer().encode(ctx, {.batch = packed.batch()});
+//   model.transformer().hidden(ctx, {.source = packed.batch()});
 #pragma once
 
 #include <cstdint>

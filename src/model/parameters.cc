@@ -23,14 +23,8 @@ class Declaration {
 
   std::vector<ParameterSpec> list() && {
     embeddings();
-    if (c_.family != Family::decoder_only) {
-      stack("encoder", c_.encoder_layers, c_.heads, c_.ffn, /*cross=*/false);
-    }
-    if (c_.family != Family::encoder_only) {
-      const int heads = c_.decoder_heads ? c_.decoder_heads : c_.heads;
-      const int64_t ffn = c_.decoder_ffn ? c_.decoder_ffn : c_.ffn;
-      stack("decoder", c_.decoder_layers, heads, ffn, c_.family == Family::encoder_decoder);
-    }
+    if (c_.has_encoder()) stack(c_.stack(Side::encoder));
+    if (c_.has_decoder()) stack(c_.stack(Side::decoder));
     head();
     return std::move(specs_);
   }
@@ -109,9 +103,8 @@ class Declaration {
     }
   }
 
-  void attention(const std::string& name, int heads, bool cross, float shrink) {
-    const int64_t q = int64_t{heads} * head_dim(heads),
-                  kv = int64_t{kv_heads(heads)} * head_dim(heads);
+  void attention(const std::string& name, const StackConfig& s, bool cross, float shrink) {
+    const int64_t q = s.query_width(), kv = s.key_width();
     const bool bias =
         c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::qkv;
     // fairseq and PyTorch start q, k and v smaller by √2 than Xavier has it. With much dropout the
@@ -119,11 +112,11 @@ class Declaration {
     const float gain = init_ == Initialisation::xavier ? std::sqrt(0.5f) : 1;
     if (cross) {
       linear(name + ".q", q, c_.width, bias, {}, gain);
-      shrink_queries(head_dim(heads));
+      shrink_queries(s.head_dim);
       linear(name + ".kv", 2 * kv, c_.width, bias, {kv, kv}, gain);
     } else {
       linear(name + ".qkv", q + 2 * kv, c_.width, bias, {q, kv, kv}, gain);
-      shrink_queries(head_dim(heads));
+      shrink_queries(s.head_dim);
     }
     const bool out_bias =
         c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::out;
@@ -135,33 +128,33 @@ class Declaration {
     if (c_.norm_place == NormPlace::both) norm(name + ".post_norm");
   }
 
-  void stack(const std::string& name, int layers, int heads, int64_t ffn, bool cross) {
+  void stack(const StackConfig& s) {
+    const std::string name = s.name;
     // GPT-2: what adds to the residual stream shrinks with the number of additions.
-    const float shrink = init_ == Initialisation::gpt2 ? one_over_root(2 * int64_t{layers}) : 1;
+    const float shrink = init_ == Initialisation::gpt2 ? one_over_root(2 * int64_t{s.layers}) : 1;
     if (c_.position == Position::t5_bias) {
       const float deviation = init_ == Initialisation::t5 ? one_over_root(c_.width) : kSpread;
-      specs_.push_back({name + ".t5_bias", c_.t5_buckets, heads, Init::normal, deviation});
+      specs_.push_back({name + ".t5_bias", c_.t5_buckets, s.heads, Init::normal, deviation});
     }
-    for (int i = 0; i < layers; ++i) {
+    for (int i = 0; i < s.layers; ++i) {
       const std::string layer = name + "." + std::to_string(i);
       sublayer_norms(layer + ".self");
-      attention(layer + ".self", heads, false, shrink);
+      attention(layer + ".self", s, false, shrink);
       if (c_.attention == AttentionSpan::longformer) {
-        const int64_t q = int64_t{heads} * head_dim(heads),
-                      kv = int64_t{kv_heads(heads)} * head_dim(heads);
+        const int64_t q = s.query_width(), kv = s.key_width();
         linear(layer + ".global.qkv", q + 2 * kv, c_.width, true, {q, kv, kv});
       }
-      if (cross) {
+      if (s.cross_attention) {
         sublayer_norms(layer + ".cross");
-        attention(layer + ".cross", heads, true, shrink);
+        attention(layer + ".cross", s, true, shrink);
       }
       sublayer_norms(layer + ".ffn");
       if (c_.ffn_kind == FfnKind::gated) {
-        linear(layer + ".ffn.in", 2 * ffn, c_.width, c_.ffn_bias, {ffn, ffn});
+        linear(layer + ".ffn.in", 2 * s.ffn, c_.width, c_.ffn_bias, {s.ffn, s.ffn});
       } else {
-        linear(layer + ".ffn.in", ffn, c_.width, c_.ffn_bias);
+        linear(layer + ".ffn.in", s.ffn, c_.width, c_.ffn_bias);
       }
-      linear(layer + ".ffn.out", c_.width, ffn, c_.ffn_bias, {}, shrink);
+      linear(layer + ".ffn.out", c_.width, s.ffn, c_.ffn_bias, {}, shrink);
     }
     if (c_.final_norm) norm(name + ".norm");
   }
@@ -193,11 +186,6 @@ class Declaration {
         return;
     }
   }
-
-  int head_dim(int heads) const {
-    return c_.head_dim ? c_.head_dim : static_cast<int>(c_.width / heads);
-  }
-  int kv_heads(int heads) const { return c_.kv_heads ? c_.kv_heads : heads; }
 
   const ModelConfig& c_;
   const Initialisation init_;

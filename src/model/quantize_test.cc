@@ -28,15 +28,7 @@ std::vector<float> output_of(const Network& network) {
   Ctx ctx{pool, arena};
   const PackedBatch source({{5, 9, 3, 14, 7}, {8, 2}}), target({{4, 6, 11}, {13}});
   const Transformer& t = network.transformer();
-  Var hidden;
-  if (network.config().family == Family::encoder_decoder) {
-    const Var memory = t.encode(ctx, {.batch = source.batch()});
-    hidden = t.decode(ctx, target.batch(), memory, source.batch());
-  } else if (network.config().family == Family::decoder_only) {
-    hidden = t.decode(ctx, source.batch());
-  } else {
-    hidden = t.encode(ctx, {.batch = source.batch()});
-  }
+  const Var hidden = t.hidden(ctx, {.source = source.batch(), .target = target.batch()});
   const Head head = network.config().head;
   const Var y =
       head == Head::language_model || head == Head::masked_lm ? t.logits(ctx, hidden) : hidden;

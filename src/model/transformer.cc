@@ -33,17 +33,17 @@ std::vector<float> rope_frequencies_of(const ModelConfig& c, int head_dim) {
   return frequencies;
 }
 
-// Rows go on where the cache ends; that is what relative positions and masks go by.
+// Relative positions and masks are computed from the cache's lengths, so rows must start there.
 void check_cache(const Batch& batch, const KvView& cache, const KvLayout& layout) {
   HEED_CHECK(cache.layout && cache.layout->groups.size() == layout.groups.size() &&
                  cache.sequences() == batch.sequences(),
-             "decode: tables for every group and sequence");
+             "decode: the cache must have a table for every group and sequence");
   for (const KvLayout::Place& place : layout.self) {
     const KvTable* tables = cache.layer(place).tables;
     for (size_t s = 0; s + 1 < batch.offsets.size(); ++s) {
       const auto begin = static_cast<size_t>(batch.offsets[s]), rows = batch.offsets[s + 1] - begin;
       HEED_CHECK(rows == 0 || batch.positions[begin] + static_cast<int64_t>(rows) == tables[s].keys,
-                 "decode: positions that do not go on from the cache");
+                 "decode: positions must follow those in the cache");
     }
   }
 }
@@ -77,20 +77,14 @@ std::optional<GlobalTokens> default_global_tokens(const ModelConfig& config, con
 }
 
 Transformer::Transformer(const ModelConfig& config, const Parameters& parameters)
-    : c_(config),
-      p_(parameters),
-      has_encoder_(config.family != Family::decoder_only),
-      has_decoder_(config.family != Family::encoder_only) {
+    : c_(config), p_(parameters) {
   if (c_.position == Position::sinusoidal) {
     sinusoids_ =
         sinusoidal_table(c_.max_positions + c_.position_offset, c_.width, c_.sinusoid_layout);
   }
-  if (has_encoder_)
-    encoder_ = make_stack("encoder", "embedding", c_.encoder_layers, c_.heads, false);
-  if (has_decoder_) {
-    const int heads = c_.decoder_heads ? c_.decoder_heads : c_.heads;
-    decoder_ = make_stack("decoder", has_encoder_ ? "target" : "embedding", c_.decoder_layers,
-                          heads, true);
+  if (c_.has_encoder()) encoder_ = make_stack(Side::encoder);
+  if (c_.has_decoder()) {
+    decoder_ = make_stack(Side::decoder);
     kv_layout_ = heed::kv_layout(c_);
   }
 }
@@ -107,10 +101,17 @@ Norm Transformer::norm_layer(const std::string& name) const {
           .gamma_offset = c_.norm_offset};
 }
 
-Transformer::Stack Transformer::make_stack(const std::string& name, const std::string& embedding,
-                                           int layers, int heads, bool causal) {
+Transformer::Stack Transformer::make_stack(Side side) {
   Stack stack;
-  stack.name = name, stack.heads = heads, stack.causal = causal;
+  stack.config = c_.stack(side);
+  stack.attention = {.heads = stack.config.heads,
+                     .kv_heads = stack.config.kv_heads,
+                     .head_dim = stack.config.head_dim,
+                     .scale = c_.attention_scale,
+                     .soft_cap = c_.attention_soft_cap,
+                     .dropout = c_.attention_dropout};
+  const std::string name = stack.config.name;
+  const std::string embedding = side == c_.first_side() ? "embedding" : "target";
   Embedding& e = stack.embedding;
   e.tokens = p_.weight(embedding + ".tokens");
   if (!e.tokens) e.tokens = p_.weight("embedding.tokens");  // shared with the source
@@ -131,13 +132,13 @@ Transformer::Stack Transformer::make_stack(const std::string& name, const std::s
 
   if (c_.position == Position::t5_bias) {
     stack.t5_bias = {p_.weight(name + ".t5_bias"),
-                     {c_.t5_buckets, c_.t5_max_distance, /*bidirectional=*/!causal}};
+                     {c_.t5_buckets, c_.t5_max_distance, /*bidirectional=*/!stack.config.causal}};
   }
-  if (c_.position == Position::alibi) stack.alibi_slopes = alibi_slopes(heads);
+  if (c_.position == Position::alibi) stack.alibi_slopes = alibi_slopes(stack.config.heads);
   if (c_.position == Position::rope) {
-    stack.rope_frequencies = rope_frequencies_of(c_, attention_options(stack).head_dim);
+    stack.rope_frequencies = rope_frequencies_of(c_, stack.config.head_dim);
   }
-  for (int i = 0; i < layers; ++i) {
+  for (int i = 0; i < stack.config.layers; ++i) {
     const std::string prefix = name + "." + std::to_string(i);
     const auto norms = [&](const std::string& sublayer) {
       return Sublayer{norm_layer(prefix + sublayer + ".norm"),
@@ -161,20 +162,11 @@ Transformer::Stack Transformer::make_stack(const std::string& name, const std::s
   return stack;
 }
 
-AttentionOptions Transformer::attention_options(const Stack& stack) const {
-  return {.heads = stack.heads,
-          .kv_heads = c_.kv_heads ? c_.kv_heads : stack.heads,
-          .head_dim = c_.head_dim ? c_.head_dim : static_cast<int>(c_.width / stack.heads),
-          .scale = c_.attention_scale,
-          .soft_cap = c_.attention_soft_cap,
-          .dropout = c_.attention_dropout};
-}
-
 AttentionOptions Transformer::self_options(const Stack& stack, size_t layer) const {
-  AttentionOptions o = attention_options(stack);
-  o.causal = stack.causal;
-  if (c_.attention != AttentionSpan::full) o.window = c_.windows[layer % c_.windows.size()];
-  o.symmetric = o.window > 0 && !stack.causal;
+  AttentionOptions o = stack.attention;
+  o.causal = stack.config.causal;
+  o.window = stack.config.window(layer);
+  o.symmetric = o.window > 0 && !o.causal;
   if (c_.position == Position::t5_bias) o.t5_bias = &stack.t5_bias;
   o.alibi_slopes = stack.alibi_slopes;
   return o;
@@ -182,7 +174,8 @@ AttentionOptions Transformer::self_options(const Stack& stack, size_t layer) con
 
 Mat* Transformer::new_map(const Pass& pass, size_t layer, const char* kind) const {
   if (!pass.maps) return nullptr;
-  pass.maps->push_back({pass.stack.name + "." + std::to_string(layer) + "." + kind, {}});
+  pass.maps->push_back(
+      {std::string(pass.stack.config.name) + "." + std::to_string(layer) + "." + kind, {}});
   return &pass.maps->back().probabilities;
 }
 
@@ -216,8 +209,7 @@ Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x,
                                 const Var* skip) const {
   const Layer& layer = pass.stack.layers[index];
   AttentionOptions o = self_options(pass.stack, index);
-  const int64_t q_width = int64_t{o.heads} * o.head_dim,
-                kv_width = int64_t{o.kv_heads} * o.head_dim;
+  const int64_t q_width = pass.stack.config.query_width(), kv_width = pass.stack.config.key_width();
   auto [q, k, v] = split<3>(ctx, linear(ctx, x, layer.self.qkv), {q_width, kv_width, kv_width});
   if (pass.rope) {
     q = rope(ctx, q, *pass.rope, {o.heads, o.head_dim, c_.rope_layout});
@@ -233,29 +225,32 @@ Var Transformer::self_attention(Ctx& ctx, const Pass& pass, size_t index, Var x,
   }
   Var heads = attention(ctx, inputs, o);
   if (pass.global_tokens) heads = global_attention(ctx, pass, layer, x, heads);
-  if (!leaves_rows_out(pass, index)) return sublayer_output(ctx, heads, layer.self.out, skip);
-  const Var wanted_skip = take_rows(ctx, *skip, *pass.wanted);
-  return sublayer_output(ctx, take_rows(ctx, heads, *pass.wanted), layer.self.out, &wanted_skip);
+  if (!prunes_rows(pass, index)) return sublayer_output(ctx, heads, layer.self.out, skip);
+  const Var output_skip = take_rows(ctx, *skip, *pass.output_rows);
+  const Var output_heads = take_rows(ctx, heads, *pass.output_rows);
+  return sublayer_output(ctx, output_heads, layer.self.out, &output_skip);
 }
 
-// In the last layer, rows that nobody wants end when their keys and values are known; where
-// attention is not alone between x and what comes next, they go on to the end.
-bool Transformer::leaves_rows_out(const Pass& pass, size_t layer) const {
-  const bool some = pass.wanted && std::ssize(*pass.wanted) < pass.batch.rows();
-  return some && layer + 1 == pass.stack.layers.size() && !has_encoder_ &&
+// Prefill: the last layer computes attention's output and the FFN only for output_rows; K and V are
+// written for all rows. Not with cross-attention, parallel residuals or norms on both sides, where
+// more than attention's output depends on x.
+bool Transformer::prunes_rows(const Pass& pass, size_t layer) const {
+  const bool some = pass.output_rows && std::ssize(*pass.output_rows) < pass.batch.rows();
+  return some && layer + 1 == pass.stack.layers.size() && pass.cache && !c_.has_encoder() &&
          c_.residual == Residual::sequential && c_.norm_place != NormPlace::both;
 }
 
-// Longformer (Beltagy et al. 2020): global tokens see everything, with projections of their own.
+// Longformer (Beltagy et al. 2020): global tokens attend to all keys, with separate
+// projections.
 Var Transformer::global_attention(Ctx& ctx, const Pass& pass, const Layer& layer, Var x,
                                   Var local) const {
   const GlobalTokens& global = *pass.global_tokens;
-  const AttentionOptions o = attention_options(pass.stack);
-  const int64_t kv_width = int64_t{o.kv_heads} * o.head_dim;
+  const int64_t kv_width = pass.stack.config.key_width();
   const auto [q, k, v] =
       split<3>(ctx, linear(ctx, x, layer.global_qkv), {local.cols(), kv_width, kv_width});
   const Var queries = take_rows(ctx, q, global.rows);
-  const Var heads = attention(ctx, {queries, k, v, global.offsets, pass.batch.offsets}, o);
+  const Var heads =
+      attention(ctx, {queries, k, v, global.offsets, pass.batch.offsets}, pass.stack.attention);
   return put_rows(ctx, local, heads, global.rows);
 }
 
@@ -267,10 +262,10 @@ std::array<Var, 2> Transformer::cross_key_values(Ctx& ctx, const Layer& layer, V
 Var Transformer::cross_attention(Ctx& ctx, const Pass& pass, size_t index, Var x,
                                  const Var* skip) const {
   const Layer& layer = pass.stack.layers[index];
-  AttentionOptions o = attention_options(pass.stack);
+  AttentionOptions o = pass.stack.attention;
   AttentionInputs inputs{.q = linear(ctx, x, layer.cross.q), .query_offsets = pass.batch.offsets};
   KvBlocks cached;
-  if (pass.cache) {  // cross_keys() has put them there
+  if (pass.cache) {  // written by cache_source()
     cached = pass.cache->layer(kv_layout_.cross[index]);
     inputs.cache = &cached;
   } else {
@@ -303,7 +298,7 @@ Var Transformer::block(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
   }
   x = residual(ctx, x, layer.self_norms,
                [&](Var h, const Var* skip) { return self_attention(ctx, pass, index, h, skip); });
-  if (pass.stack.causal && has_encoder_) {
+  if (pass.stack.config.cross_attention) {
     x = residual(ctx, x, layer.cross_norms, [&](Var h, const Var* skip) {
       return cross_attention(ctx, pass, index, h, skip);
     });
@@ -461,48 +456,52 @@ Var Transformer::run(Ctx& ctx, const Pass& pass) const {
     });
     ctx.arena.rewind(mark);
   }
-  if (pass.wanted && !leaves_rows_out(pass, pass.stack.layers.size() - 1)) {
-    x = take_rows(ctx, x, *pass.wanted);
+  if (pass.output_rows && !prunes_rows(pass, pass.stack.layers.size() - 1)) {
+    x = take_rows(ctx, x, *pass.output_rows);
   }
   return c_.final_norm ? norm(ctx, x, pass.stack.final_norm) : x;
 }
 
-Var Transformer::encode(Ctx& ctx, const ModelInput& input, AttentionMaps* maps) const {
-  HEED_CHECK(has_encoder_, "encode: a decoder_only model");
-  return run(ctx, {.stack = encoder_,
-                   .batch = input.batch,
-                   .global_tokens = input.global_tokens,
-                   .maps = maps});
+Var Transformer::hidden(Ctx& ctx, const ModelInput& input) const {
+  const bool runs_encoder = c_.has_encoder() && !input.cache;
+  const bool runs_decoder = c_.has_decoder() && (!c_.has_both() || input.target.rows() > 0);
+  Var memory;
+  if (runs_encoder) {
+    const GlobalTokens* global = input.global_tokens;
+    std::optional<GlobalTokens> defaults;
+    if (!global) defaults = default_global_tokens(c_, input.source);
+    // Backward reads them again.
+    if (defaults) global = ctx.tape ? ctx.tape->keep(std::move(*defaults)) : &*defaults;
+    memory = run(ctx, {.stack = encoder_,
+                       .batch = input.source,
+                       .global_tokens = global,
+                       .maps = input.encoder_maps,
+                       .output_rows = runs_decoder ? std::nullopt : input.output_rows});
+    if (input.encoder_hidden) *input.encoder_hidden = memory;
+    if (!runs_decoder) return memory;
+  }
+  HEED_CHECK(runs_decoder, "hidden: a KV cache must have decoder rows to run");
+  const Batch& rows = c_.has_both() ? input.target : input.source;
+  if (input.cache) check_cache(rows, *input.cache, kv_layout_);
+  return run(ctx, {.stack = decoder_,
+                   .batch = rows,
+                   .memory = runs_encoder ? &memory : nullptr,
+                   .source = runs_encoder ? &input.source : nullptr,
+                   .cache = input.cache,
+                   .maps = input.decoder_maps,
+                   .output_rows = input.output_rows});
 }
 
-Var Transformer::decode(Ctx& ctx, const Batch& batch, AttentionMaps* maps) const {
-  HEED_CHECK(c_.family == Family::decoder_only, "decode: this family's decoder needs a memory");
-  return run(ctx, {.stack = decoder_, .batch = batch, .maps = maps});
+Var Transformer::decode(Ctx& ctx, const Batch& rows, const KvView& cache,
+                        std::optional<std::span<const int32_t>> output_rows) const {
+  ModelInput input{.cache = &cache, .output_rows = output_rows};
+  (c_.has_both() ? input.target : input.source) = rows;
+  return hidden(ctx, input);
 }
 
-Var Transformer::decode(Ctx& ctx, const Batch& target, Var memory, const Batch& source,
-                        AttentionMaps* maps) const {
-  HEED_CHECK(c_.family == Family::encoder_decoder, "decode: this family has no memory");
-  return run(
-      ctx,
-      {.stack = decoder_, .batch = target, .memory = &memory, .source = &source, .maps = maps});
-}
-
-Var Transformer::decode(Ctx& ctx, const Batch& batch, const KvView& cache) const {
-  HEED_CHECK(has_decoder_, "decode: an encoder_only model");
-  check_cache(batch, cache, kv_layout_);
-  return run(ctx, {.stack = decoder_, .batch = batch, .cache = &cache});
-}
-
-Var Transformer::decode(Ctx& ctx, const Batch& batch, const KvView& cache,
-                        std::span<const int32_t> wanted) const {
-  HEED_CHECK(has_decoder_, "decode: an encoder_only model");
-  check_cache(batch, cache, kv_layout_);
-  return run(ctx, {.stack = decoder_, .batch = batch, .cache = &cache, .wanted = &wanted});
-}
-
-void Transformer::cross_keys(Ctx& ctx, Var memory, const Batch& source, const KvView& cache) const {
-  HEED_CHECK(c_.family == Family::encoder_decoder, "cross_keys: this family has no memory");
+void Transformer::cache_source(Ctx& ctx, const Batch& source, const KvView& cache) const {
+  HEED_CHECK(c_.has_both(), "cache_source: the model must have an encoder and a decoder");
+  const Var memory = hidden(ctx, {.source = source});
   for (size_t i = 0; i < decoder_.layers.size(); ++i) {
     const Arena::Mark mark = ctx.arena.mark();
     const auto [k, v] = cross_key_values(ctx, decoder_.layers[i], memory);
@@ -514,7 +513,7 @@ void Transformer::cross_keys(Ctx& ctx, Var memory, const Batch& source, const Kv
 // The output matrix: its own, or the embedding that it is tied to.
 Linear Transformer::output_layer() const {
   Weight matrix = p_.weight("output.weight");
-  if (!matrix) matrix = has_decoder_ ? decoder_.embedding.tokens : encoder_.embedding.tokens;
+  if (!matrix) matrix = c_.has_decoder() ? decoder_.embedding.tokens : encoder_.embedding.tokens;
   return {matrix, p_.weight("output.bias")};
 }
 
@@ -547,7 +546,7 @@ LossSum Transformer::token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> l
   return vocabulary_cross_entropy(ctx, before_output(ctx, hidden), output_layer(), labels, o);
 }
 
-OutputRows Transformer::output_rows(Ctx& ctx, Var hidden) const {
+OutputProjection Transformer::output_projection(Ctx& ctx, Var hidden) const {
   return {before_output(ctx, hidden), output_layer()};
 }
 

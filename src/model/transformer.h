@@ -1,10 +1,13 @@
-// The Transformer: the one text of the model, for training and for inference, for all families.
+// The Transformer: one forward pass for training, prefill and decode, and for all families.
 //
 //   embed → stack of blocks → head
 //
-// It reads like the paper. Every switch of ModelConfig acts in one place: positions at the
-// embedding, on q and k, or inside attention; norms, dropout and residuals in residual(); windows
-// and head counts in attention; the FFN's kind in feed_forward().
+//   Var hidden = transformer.hidden(ctx, {.source = source.batch(), .target = target.batch()});
+//   Var logits = transformer.logits(ctx, hidden);
+//
+// Every switch of ModelConfig acts in one place: positions at the embedding, on q and k, or inside
+// attention; norms, dropout and residuals in residual(); windows and head counts in attention; the
+// FFN's kind in feed_forward().
 #pragma once
 
 #include <optional>
@@ -19,7 +22,7 @@
 
 namespace heed {
 
-// Longformer's global tokens: marks for every row of a batch, and the marked rows by sequence.
+// Longformer's global tokens: a flag for every row of a batch, and the flagged rows by sequence.
 struct GlobalTokens {
   GlobalTokens(const Batch& batch, std::span<const int32_t> marked_rows);
 
@@ -28,25 +31,34 @@ struct GlobalTokens {
   std::vector<int32_t> offsets;  // [sequences + 1], into `rows`
 };
 
-// Those of a model that nobody has told: for a Longformer that classifies, the first of each
-// sequence, which its answer is read from. No others have any.
+// A Longformer classifier or regressor attends globally from the first token of each sequence, the
+// one that its head reads (Beltagy et al. 2020, §3.1). All other models: nullopt.
 std::optional<GlobalTokens> default_global_tokens(const ModelConfig& config, const Batch& batch);
 
-// A batch, and what only some models ask for. Borrowed until after backward.
-struct ModelInput {
-  Batch batch;
-  const GlobalTokens* global_tokens = nullptr;
-};
-
-// Attention maps, when somebody wants to look: one entry a layer.
+// Attention probabilities, one entry for each layer.
 struct AttentionMap {
   std::string name;   // "encoder.0.self", "decoder.1.cross"
   Mat probabilities;  // [heads, queries, keys] of each sequence, as a single row
 };
 using AttentionMaps = std::vector<AttentionMap>;
 
-// The rows that the output matrix multiplies, and that matrix: for losses over the vocabulary.
-struct OutputRows {
+// What one forward pass reads, for all families. Everything is borrowed until after backward.
+struct ModelInput {
+  Batch source{};  // the sequences; in an encoder_decoder model, the encoder's input
+  Batch target{};  // encoder_decoder: the decoder's input; without rows the encoder runs alone
+  const GlobalTokens* global_tokens = nullptr;  // Longformer; null: default_global_tokens()
+  // Inference with a KV cache; see decode().
+  const KvView* cache = nullptr;
+  // Rows of the last stack whose hidden states are returned; nullopt: all.
+  std::optional<std::span<const int32_t>> output_rows{};
+  // Optional outputs.
+  AttentionMaps* encoder_maps = nullptr;
+  AttentionMaps* decoder_maps = nullptr;
+  Var* encoder_hidden = nullptr;
+};
+
+// The output projection and its input: for losses that are fused with it.
+struct OutputProjection {
   Var x;
   Linear output;
 };
@@ -61,32 +73,28 @@ class Transformer {
   // bit of loss and gradients is the same, for dropout depends on nothing that ran before.
   void recompute_layers(bool on) { recompute_ = on; }
 
-  // Hidden states of the encoder (encoder_only, encoder_decoder).  → [rows, width]
-  Var encode(Ctx& ctx, const ModelInput& input, AttentionMaps* maps = nullptr) const;
-  // Hidden states of the decoder (decoder_only; encoder_decoder with memory).  → [rows, width]
-  Var decode(Ctx& ctx, const Batch& batch, AttentionMaps* maps = nullptr) const;
-  Var decode(Ctx& ctx, const Batch& target, Var memory, const Batch& source,
-             AttentionMaps* maps = nullptr) const;
+  // Runs the encoder, the decoder or both: the hidden states of the last stack.
+  // → [rows or output_rows, width]
+  Var hidden(Ctx& ctx, const ModelInput& input) const;
 
-  // The same with a cache (inference only). The batch holds new rows alone: any number for each
-  // sequence, their positions going on from those in its tables, which already count them. Keys and
-  // values of the rows are put into the cache; the result has the bits of a decode() of everything.
-  Var decode(Ctx& ctx, const Batch& batch, const KvView& cache) const;
-  // Only the hidden states of some rows, for whoever needs no others: of a prompt, the last one's
-  // logits. The others end with their keys and values in the last layer.  → [wanted, width]
-  Var decode(Ctx& ctx, const Batch& batch, const KvView& cache,
-             std::span<const int32_t> wanted) const;
-  // Before it, once for each source of an encoder_decoder model: the keys and values that
-  // cross-attention reads. The tables are those of the source's sequences; beams share them.
-  void cross_keys(Ctx& ctx, Var memory, const Batch& source, const KvView& cache) const;
-  // How a cache for this model is laid out; models with a decoder.
+  // Inference with a KV cache. `rows` are new ones only: any number for each sequence, with
+  // positions that follow those in its tables, which already count them. K and V of the rows are
+  // written to the cache. The result has the same bits as hidden() of the whole sequences.
+  // With output_rows, the last layer computes only the K and V of other rows.
+  Var decode(Ctx& ctx, const Batch& rows, const KvView& cache,
+             std::optional<std::span<const int32_t>> output_rows = {}) const;
+  // encoder_decoder, once for each source, before decode(): runs the encoder and writes the K and V
+  // of cross-attention to the cache. The tables are those of the source's sequences; all beams of a
+  // sequence share them.
+  void cache_source(Ctx& ctx, const Batch& source, const KvView& cache) const;
+  // The KV cache layout of a model with a decoder.
   const KvLayout& kv_layout() const { return kv_layout_; }
 
   // The heads, from hidden states.
   Var logits(Ctx& ctx, Var hidden) const;  // language_model, masked_lm
   LossSum token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> labels,
-                     const CrossEntropyOptions& options) const;  // of those logits
-  OutputRows output_rows(Ctx& ctx, Var hidden) const;            // for other losses of those logits
+                     const CrossEntropyOptions& options) const;    // of those logits
+  OutputProjection output_projection(Ctx& ctx, Var hidden) const;  // for other losses of them
   Var pooled(Ctx& ctx, Var hidden, const Batch& batch) const;  // BERT's pooler  → [sequences, …]
   // masked_lm with a pooler: whether the second text follows the first.  → [sequences, 2]
   Var next_sentence(Ctx& ctx, Var hidden, const Batch& batch) const;
@@ -107,35 +115,32 @@ class Transformer {
     Sublayer self_norms, cross_norms, ffn_norms;
   };
   struct Stack {
-    std::string name;
+    StackConfig config;
+    AttentionOptions attention;  // what all attention of the stack has in common
     Embedding embedding;
     Norm embedding_norm, final_norm;
     std::vector<Layer> layers;
-    int heads = 0;
-    bool causal = false;
     T5Bias t5_bias;
     std::vector<float> alibi_slopes, rope_frequencies;
   };
-  // What all layers of one pass share.
+  // What all layers of a forward pass through one stack share.
   struct Pass {
     const Stack& stack;
     const Batch& batch;
     const RopeTable* rope = nullptr;
     const GlobalTokens* global_tokens = nullptr;
-    const Var* memory = nullptr;
+    const Var* memory = nullptr;  // the encoder's hidden states
     const Batch* source = nullptr;
     const KvView* cache = nullptr;
     AttentionMaps* maps = nullptr;
-    const std::span<const int32_t>* wanted = nullptr;  // rows of the result; null: all of them
+    std::optional<std::span<const int32_t>> output_rows{};  // nullopt: all
   };
   struct LayerAgain;  // a record of the tape
 
   Linear linear_layer(const std::string& name) const;
   Norm norm_layer(const std::string& name) const;
-  Stack make_stack(const std::string& name, const std::string& embedding, int layers, int heads,
-                   bool causal);
-  bool leaves_rows_out(const Pass& pass, size_t layer) const;
-  AttentionOptions attention_options(const Stack& stack) const;
+  Stack make_stack(Side side);
+  bool prunes_rows(const Pass& pass, size_t layer) const;
   AttentionOptions self_options(const Stack& stack, size_t layer) const;
 
   Var run(Ctx& ctx, const Pass& pass) const;
@@ -159,7 +164,6 @@ class Transformer {
   const Parameters& p_;
   std::vector<float> sinusoids_;
   Stack encoder_, decoder_;
-  bool has_encoder_, has_decoder_;
   bool recompute_ = false;
   KvLayout kv_layout_;
 };

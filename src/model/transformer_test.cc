@@ -47,7 +47,7 @@ struct Workspace {
 
 std::vector<float> decoded(const Network& model, const Batch& batch) {
   Workspace run;
-  return numbers(model.transformer().decode(run.ctx, batch).value);
+  return numbers(model.transformer().hidden(run.ctx, {.source = batch}).value);
 }
 
 // A model of nothing but what a test puts in: all weights 0, all norms 1.
@@ -217,8 +217,10 @@ TEST(Transformer, NamesItsAttentionMaps) {
   const Batch source_batch = source.batch(), target_batch = target.batch();
   Workspace run;
   AttentionMaps encoder, decoder;
-  const Var memory = model.transformer().encode(run.ctx, {source_batch}, &encoder);
-  model.transformer().decode(run.ctx, target_batch, memory, source_batch, &decoder);
+  model.transformer().hidden(run.ctx, {.source = source_batch,
+                                       .target = target_batch,
+                                       .encoder_maps = &encoder,
+                                       .decoder_maps = &decoder});
   std::vector<std::string> names;
   std::vector<int64_t> sizes;
   for (const AttentionMaps* maps : {&encoder, &decoder}) {
@@ -244,7 +246,7 @@ TEST(Transformer, ItsTokenLossIsThatOfItsLogits) {
   const std::vector<int32_t> labels{2, 3, kIgnoreLabel, 9, 0};
   Workspace run;
   const Batch batch = packed.batch();
-  const Var hidden = model.transformer().decode(run.ctx, batch);
+  const Var hidden = model.transformer().hidden(run.ctx, {.source = batch});
   const LossSum loss = model.transformer().token_loss(run.ctx, hidden, labels, {});
   const Var logits = model.transformer().logits(run.ctx, hidden);
   double expected = 0, largest = 0;
@@ -265,13 +267,92 @@ TEST(Transformer, ItsTokenLossIsThatOfItsLogits) {
   EXPECT_GT(largest, 1);  // which has something to do
 }
 
-TEST(Transformer, IsAskedForWhatItsFamilyHas) {
+TEST(Transformer, RunsOnlyTheStacksOfItsFamily) {
   const PackedBatch packed({{1, 2}});
   const Batch batch = packed.batch();
+  const KvView no_cache;
   Workspace run;
-  const Network decoder(tiny(Family::decoder_only)), both(tiny(Family::encoder_decoder));
-  EXPECT_EQ(code_of([&] { decoder.transformer().encode(run.ctx, {batch}); }), ErrorCode::internal);
-  EXPECT_EQ(code_of([&] { both.transformer().decode(run.ctx, batch); }), ErrorCode::internal);
+  const Network encoder(tiny(Family::encoder_only)), decoder(tiny(Family::decoder_only));
+  EXPECT_EQ(code_of([&] { decoder.transformer().cache_source(run.ctx, batch, no_cache); }),
+            ErrorCode::internal);
+  EXPECT_EQ(code_of([&] { encoder.transformer().decode(run.ctx, batch, no_cache); }),
+            ErrorCode::internal);
+}
+
+TEST(Transformer, AnEncoderDecoderWithoutTargetReturnsTheEncodersHiddenStates) {
+  const Network model(tiny(Family::encoder_decoder), 1);
+  const PackedBatch source({{1, 2, 3}}), target({{5, 6}});
+  Workspace run;
+  Var memory;
+  model.transformer().hidden(
+      run.ctx, {.source = source.batch(), .target = target.batch(), .encoder_hidden = &memory});
+  const Var alone = model.transformer().hidden(run.ctx, {.source = source.batch()});
+  EXPECT_EQ(numbers(alone.value), numbers(memory.value));
+}
+
+TEST(Transformer, ReturnsOnlyOutputRows) {
+  const std::vector<int32_t> rows{3, 1};
+  for (const Family family : {Family::encoder_only, Family::decoder_only}) {
+    const Network model(tiny(family), 1);
+    const PackedBatch packed({{1, 2, 3}, {4, 5}});
+    Workspace run;
+    const Var all = model.transformer().hidden(run.ctx, {.source = packed.batch()});
+    const Var some =
+        model.transformer().hidden(run.ctx, {.source = packed.batch(), .output_rows = rows});
+    EXPECT_EQ(numbers(some.value), numbers(take_rows(run.ctx, all, rows).value));
+  }
+}
+
+// Feature rows that are the tokens' embeddings give what the tokens give.
+TEST(Transformer, TakesEmbeddedRowsInPlaceOfTokens) {
+  for (const Family family : {Family::encoder_only, Family::decoder_only}) {
+    ModelConfig c = tiny(family);
+    c.position = Position::learned;
+    Network model(c, 1);
+    const PackedBatch packed({{1, 2, 3}, {4, 5}});
+    Batch batch = packed.batch();
+    const std::vector<float> expected = decoded(model, batch);
+    std::vector<float> features;
+    for (const int32_t id : packed.tokens) {
+      const auto row =
+          model.parameters()
+              .values("embedding.tokens")
+              .subspan(static_cast<size_t>(id * c.width), static_cast<size_t>(c.width));
+      features.insert(features.end(), row.begin(), row.end());
+    }
+    batch.tokens = {};
+    batch.features = ConstMat(features.data(), std::ssize(packed.tokens), c.width);
+    EXPECT_EQ(decoded(model, batch), expected);
+  }
+}
+
+// With a tape the default global tokens must outlive hidden(): backward reads them.
+TEST(Transformer, ALongformerRegressorHasItsDefaultGlobalTokensInTraining) {
+  ModelConfig c = tiny(Family::encoder_only);
+  c.attention = AttentionSpan::longformer, c.windows = {1}, c.head = Head::regression, c.labels = 1;
+  Network model(c, 1);
+  model.add_gradients();
+  const PackedBatch packed({{1, 2, 3, 4}, {5, 6, 7}});
+  const GlobalTokens first_rows(packed.batch(), std::vector<int32_t>{0, 4});
+  const std::vector<float> references{1, -1};
+  const auto gradient = [&](const GlobalTokens* global_tokens) {
+    Workspace run;
+    Tape tape;
+    run.ctx.tape = &tape;
+    model.parameters().begin_step();
+    const Transformer& t = model.transformer();
+    const Var hidden =
+        t.hidden(run.ctx, {.source = packed.batch(), .global_tokens = global_tokens});
+    squared_error(run.ctx, t.classify(run.ctx, hidden, packed.batch()),
+                  ConstMat(references.data(), 2, 1), 1);
+    tape.backward(run.ctx);
+    model.parameters().finish_gradients();
+    const auto values = model.parameters().gradient("encoder.0.global.qkv.weight");
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const std::vector<float> expected = gradient(&first_rows);
+  EXPECT_THAT(expected, testing::Contains(testing::Ne(0.0f)));
+  EXPECT_EQ(gradient(nullptr), expected);
 }
 
 TEST(Transformer, ATokenBeyondTheVocabularyIsTheCallersMistake) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "ops/mat.h"
 
 namespace heed {
 
@@ -18,8 +19,14 @@ struct Batch {
   std::span<const int32_t> positions;    // [rows] position of each row within its sequence
   std::span<const int32_t> token_types;  // [rows], or empty
   std::span<const int32_t> offsets;      // [sequences + 1]: sequence s is rows [s] … [s + 1) - 1
+  // [rows, width] embeddings that take the place of `tokens`: image patches, audio frames. They are
+  // input data and get no gradient.
+  ConstMat features{};
 
-  int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
+  bool has_features() const { return features.cols > 0; }
+  int64_t rows() const {
+    return has_features() ? features.rows : static_cast<int64_t>(tokens.size());
+  }
   int64_t sequences() const {
     return offsets.empty() ? 0 : static_cast<int64_t>(offsets.size()) - 1;
   }

@@ -97,33 +97,43 @@ Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
   const int64_t rows = batch.rows(), width = e.tokens.value.cols;
   check_dropout(e.dropout);
   Tables tables;
-  check_ids(batch.tokens, e.tokens.value.rows, 0, "token id");
-  tables.add({e.tokens, batch.tokens.data(), e.scale});
+  const bool has_features = batch.has_features();
+  if (has_features) {
+    HEED_CHECK(batch.tokens.empty(), "embed: a batch must have tokens or features, not both");
+    HEED_CHECK(batch.features.cols == width, "embed: features must have the embedding's width");
+  } else {
+    check_ids(batch.tokens, e.tokens.value.rows, 0, "token id");
+    tables.add({e.tokens, batch.tokens.data(), e.scale});
+  }
   if (e.positions) {
     HEED_CHECK(e.positions.value.cols == width, "embed: positions of another width");
-    HEED_CHECK(batch.positions.size() == batch.tokens.size(), "embed: a position for each token");
+    HEED_CHECK(std::ssize(batch.positions) == rows, "embed: each row must have a position");
     check_ids(batch.positions, e.positions.value.rows, e.position_offset, "position");
     tables.add({e.positions, batch.positions.data(), 1, e.position_offset});
   }
   if (e.token_types) {
     HEED_CHECK(e.token_types.value.cols == width, "embed: token types of another width");
-    HEED_CHECK(batch.token_types.size() == batch.tokens.size(), "embed: a type for each token");
+    HEED_CHECK(std::ssize(batch.token_types) == rows, "embed: each row must have a token type");
     check_ids(batch.token_types, e.token_types.value.rows, 0, "token type");
     tables.add({e.token_types, batch.token_types.data()});
   }
   Var y = ctx.activation(rows, width);
   ctx.parallel(rows, row_grain(width), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; has_features && r < end; ++r) {
+      std::copy_n(batch.features.row(r), width, y.value.row(r));
+    }
     for (size_t t = 0; t < tables.count; ++t) {
       const Table& table = tables.list[t];
       if (table.weight.packed) {
-        HEED_CHECK(t == 0 && !ctx.tape, "embed: only tokens may be packed, and in inference");
+        HEED_CHECK(t == 0 && !has_features && !ctx.tape,
+                   "embed: only tokens may be packed, and in inference");
         gather_packed_rows(table, begin, end, y.value);
         continue;
       }
       kernels::gather_rows({.table = table.weight.value.row(table.first_row),
                             .ids = table.ids + begin,
                             .scale = table.scale,
-                            .accumulate = t > 0,
+                            .accumulate = has_features || t > 0,
                             .y = y.value.row(begin),
                             .rows = end - begin,
                             .cols = width});
@@ -136,7 +146,7 @@ Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
       kernels::dropout(drop, begin, y.value.data + begin, y.value.data + begin, end - begin);
     });
   }
-  ctx.tape->record(y.gradient, Record{y.gradient, tables, drop, e.frozen_id});
+  ctx.tape->record(y.gradient, Record{y.gradient, tables, drop, has_features ? -1 : e.frozen_id});
   return y;
 }
 

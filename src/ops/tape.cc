@@ -121,6 +121,7 @@ void Tape::backward(Ctx& ctx, const std::function<void()>& after_each) {
 
 void Tape::clear() {
   nodes_.clear();
+  kept_.clear();
   buffers_.clear();
   chunk_ = chunk_used_ = 0;
 }

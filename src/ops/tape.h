@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -78,6 +79,14 @@ class Tape {
                       [](void* saved, Ctx& ctx) { static_cast<Record*>(saved)->backward(ctx); }});
   }
 
+  // Keeps a value until clear(), for records that borrow it.
+  template <class T>
+  const T* keep(T value) {
+    kept_.emplace_back(new T(std::move(value)),
+                       [](const void* kept) { delete static_cast<const T*>(kept); });
+    return static_cast<const T*>(kept_.back().get());
+  }
+
   // Runs all records in reverse order and then forgets them, also when one throws. `after_each`,
   // where given, is called after each record.
   void backward(Ctx& ctx, const std::function<void()>& after_each = {});
@@ -120,6 +129,7 @@ class Tape {
   Mat view(const Gradient& g) const;
 
   std::vector<Node> nodes_;
+  std::vector<std::unique_ptr<const void, void (*)(const void*)>> kept_;
   std::vector<Buffer> buffers_;
   std::vector<std::unique_ptr<std::byte[]>> chunks_;
   size_t chunk_ = 0, chunk_used_ = 0;

@@ -42,13 +42,10 @@ float class_value(int32_t the_class, int64_t width, int64_t column) {
 }
 
 Var hidden(Ctx& ctx, const Network& model, const Sample& sample) {
-  const Transformer& t = model.transformer();
   // Batches are borrowed until after the backward, so their spans point into the sample.
-  const Batch source = sample.source.batch();
-  if (model.config().family == Family::decoder_only) return t.decode(ctx, source);
-  const Var memory = t.encode(ctx, {source, sample.global_tokens()});
-  if (model.config().family == Family::encoder_only) return memory;
-  return t.decode(ctx, sample.target.batch(), memory, source);
+  return model.transformer().hidden(ctx, {.source = sample.source.batch(),
+                                          .target = sample.target.batch(),
+                                          .global_tokens = sample.global_tokens()});
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 // An encoder-decoder model's source comes first:
 //
 //   cache.add_source(s, source_rows);
-//   transformer.cross_keys(ctx, memory, source, cache.view({&s, 1}, tables));
+//   transformer.cache_source(ctx, source, cache.view({&s, 1}, tables));
 //   // Forks of s are its beams: they share the source.
 //
 // A "no" for lack of blocks is an ordinary answer and changes nothing. Blocks that only the prefix
@@ -55,7 +55,7 @@ class KvCache {
   Sequence fork(Sequence sequence);
   void release(Sequence sequence);
 
-  // Room for the source's rows, once, before cross_keys(). False: not enough blocks.
+  // Room for the source's rows, once, before cache_source(). False: not enough blocks.
   [[nodiscard]] bool add_source(Sequence sequence, int64_t rows);
   // Room for the next `rows` positions, which a decode() must fill before anybody reads them. Gives
   // back what no window reaches any more. False: not enough blocks.

@@ -57,14 +57,10 @@ class Decoder {
     const Arena::Mark mark = arena_.mark();
     Ctx ctx{pool_, arena_};
     const PackedBatch batch({text}), from({source});
-    Var hidden;
-    if (has_source()) {
-      const Var memory = transformer().encode(ctx, {.batch = from.batch()});
-      hidden = transformer().decode(ctx, batch.batch(), memory, from.batch());
-    } else {
-      hidden = transformer().decode(ctx, batch.batch());
-    }
-    Rows rows = logits(ctx, hidden);
+    const ModelInput input = has_source()
+                                 ? ModelInput{.source = from.batch(), .target = batch.batch()}
+                                 : ModelInput{.source = batch.batch()};
+    Rows rows = logits(ctx, transformer().hidden(ctx, input));
     arena_.rewind(mark);
     return rows;
   }
@@ -77,9 +73,8 @@ class Decoder {
     Ctx ctx{pool_, arena_};
     const PackedBatch from({source});
     EXPECT_TRUE(cache.add_source(s, from.batch().rows()));
-    const Var memory = transformer().encode(ctx, {.batch = from.batch()});
     std::vector<KvTable> tables;
-    transformer().cross_keys(ctx, memory, from.batch(), cache.view({&s, 1}, tables));
+    transformer().cache_source(ctx, from.batch(), cache.view({&s, 1}, tables));
     arena_.rewind(mark);
     return s;
   }
@@ -93,11 +88,11 @@ class Decoder {
     step.clear();
     return rows;
   }
-  // The same of some rows, whose others go no further than they have to.
-  Rows run_wanted(const std::vector<int32_t>& wanted) {
+  // The same of some rows only; the others are pruned in the last layer.
+  Rows run_output_rows(const std::vector<int32_t>& output_rows) {
     const Arena::Mark mark = arena_.mark();
     Ctx ctx{pool_, arena_};
-    Rows rows = logits(ctx, transformer().decode(ctx, step.batch(), step.view(), wanted));
+    Rows rows = logits(ctx, transformer().decode(ctx, step.batch(), step.view(), output_rows));
     arena_.rewind(mark);
     step.clear();
     return rows;
@@ -233,7 +228,7 @@ TEST(WantedRows, HaveTheBitsOfAllRowsAndLeaveAllKeys) {
       const auto s = decoder.open(source);
       const auto expect_wanted = [&](size_t at, size_t rows, const std::vector<int32_t>& wanted) {
         ASSERT_TRUE(decoder.step.add(s, std::span(text).subspan(at, rows)));
-        const Rows found = decoder.run_wanted(wanted);
+        const Rows found = decoder.run_output_rows(wanted);
         ASSERT_EQ(found.size(), wanted.size());
         for (size_t i = 0; i < wanted.size(); ++i) {
           EXPECT_TRUE(same_bits(found[i], expected[at + static_cast<size_t>(wanted[i])]))

@@ -45,8 +45,7 @@ class Beams {
       const Arena::Mark mark = arena_.mark();
       Ctx ctx{pool_, arena_};
       ASSERT_TRUE(cache.add_source(beams_[0], source_.batch().rows()));
-      const Var memory = model_.transformer().encode(ctx, {.batch = source_.batch()});
-      model_.transformer().cross_keys(ctx, memory, source_.batch(), cache.view(beams_, tables_));
+      model_.transformer().cache_source(ctx, source_.batch(), cache.view(beams_, tables_));
       arena_.rewind(mark);
     }
     while (beams_.size() < 3) beams_.push_back(cache.fork(beams_[0]));

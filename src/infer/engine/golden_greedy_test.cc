@@ -72,10 +72,8 @@ class Greedy {
     }
     const Arena::Mark mark = arena_.mark();
     Ctx ctx{pool_, arena_};
-    const Transformer& t = network_.transformer();
-    const Var memory = t.encode(ctx, {.batch = batch.batch()});
     std::vector<KvTable> tables;
-    t.cross_keys(ctx, memory, batch.batch(), cache_.view(sequences, tables));
+    network_.transformer().cache_source(ctx, batch.batch(), cache_.view(sequences, tables));
     arena_.rewind(mark);
   }
 

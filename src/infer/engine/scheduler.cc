@@ -202,10 +202,7 @@ void Scheduler::encode_sources() {
   const Transformer& transformer = network_.transformer();
   std::vector<KvTable> tables;
   const KvView view = cache_.view(sequences, tables);
-  const auto run = [&](Ctx& ctx) {
-    const Var memory = transformer.encode(ctx, {.batch = packed.batch()});
-    transformer.cross_keys(ctx, memory, packed.batch(), view);
-  };
+  const auto run = [&](Ctx& ctx) { transformer.cache_source(ctx, packed.batch(), view); };
   with_memory(bytes_for(run), run);
 }
 
@@ -348,8 +345,8 @@ std::vector<std::vector<float>> Scheduler::attention(std::span<const int32_t> so
   std::vector<std::vector<float>> result(rows, std::vector<float>(source.size()));
   const auto run = [&](Ctx& ctx) {
     AttentionMaps maps;
-    const Var memory = transformer.encode(ctx, {.batch = sources.batch()});
-    transformer.decode(ctx, targets.batch(), memory, sources.batch(), &maps);
+    transformer.hidden(
+        ctx, {.source = sources.batch(), .target = targets.batch(), .decoder_maps = &maps});
     if (ctx.measuring()) return;
     // The last layer but one follows the words best (Garg et al. 2019).
     const int layers = network_.config().decoder_layers;

@@ -38,12 +38,13 @@ struct MapCounts {
   double encoder = 0, decoder = 0, cross = 0;
 
   explicit MapCounts(const ModelConfig& config) {
-    const int decoder_heads = config.decoder_heads > 0 ? config.decoder_heads : config.heads;
-    if (config.family != Family::decoder_only) encoder = 1.0 * config.encoder_layers * config.heads;
-    if (config.family != Family::encoder_only) {
-      decoder = 1.0 * config.decoder_layers * decoder_heads;
-    }
-    if (config.family == Family::encoder_decoder) cross = decoder;
+    const auto maps = [&](Side side) {
+      const StackConfig stack = config.stack(side);
+      return 1.0 * stack.layers * stack.heads;
+    };
+    if (config.has_encoder()) encoder = maps(Side::encoder);
+    if (config.has_decoder()) decoder = maps(Side::decoder);
+    if (config.has_both()) cross = decoder;
   }
 
   // Tokens of the source, or of the only text, beside a target that is as long.
@@ -176,16 +177,11 @@ AttentionView attend(const Model& model, const TaskInput& input, const TaskOptio
   view.tokens = static_cast<int64_t>(sequence.tokens());
 
   runner.run(std::span(&sequence, 1), limits.is_cancelled, [&](Ctx& ctx, const TaskBatch& batch) {
-    const Transformer& t = runner.transformer();
-    const Batch rows = batch.source.batch();
     AttentionMaps encoder, decoder;
-    if (runner.config().family == Family::decoder_only) {
-      t.decode(ctx, rows, &decoder);
-    } else {
-      const std::optional<GlobalTokens> global = default_global_tokens(runner.config(), rows);
-      const Var memory = t.encode(ctx, {rows, global ? &*global : nullptr}, &encoder);
-      if (two) t.decode(ctx, batch.target.batch(), memory, rows, &decoder);
-    }
+    runner.transformer().hidden(ctx, {.source = batch.source.batch(),
+                                      .target = batch.target.batch(),
+                                      .encoder_maps = &encoder,
+                                      .decoder_maps = &decoder});
     if (ctx.measuring()) return;
     keep(encoder, view, view.layers);
     keep(decoder, view, view.layers);

@@ -25,7 +25,7 @@ class ScoreTest : public TaskTest {
     Arena arena(64 << 20);
     Ctx ctx{pool, arena};
     const Transformer& t = model.network().transformer();
-    const Var logits = t.logits(ctx, t.decode(ctx, packed.batch()));
+    const Var logits = t.logits(ctx, t.hidden(ctx, {.source = packed.batch()}));
     std::vector<double> scores;
     for (size_t i = 1; i < ids.size(); ++i) {
       const float* row = logits.value.row(static_cast<int64_t>(i) - 1);

@@ -200,13 +200,8 @@ void TaskRunner::run(std::span<const TaskSequence> sequences,
 }
 
 Var TaskRunner::hidden(Ctx& ctx, const TaskBatch& batch) const {
-  const Transformer& t = transformer();
-  const Batch source = batch.source.batch();
-  if (config().family == Family::decoder_only) return t.decode(ctx, source);
-  const std::optional<GlobalTokens> global = default_global_tokens(config(), source);
-  const Var memory = t.encode(ctx, {source, global ? &*global : nullptr});
-  if (batch.target.tokens.empty()) return memory;
-  return t.decode(ctx, batch.target.batch(), memory, source);
+  return transformer().hidden(ctx,
+                              {.source = batch.source.batch(), .target = batch.target.batch()});
 }
 
 void TaskRunner::each_logits(Ctx& ctx, Var hidden, std::span<const int32_t> rows,

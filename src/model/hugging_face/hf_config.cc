@@ -296,7 +296,7 @@ ModelConfig canonical(ModelConfig c) {
   if (c.decoder_ffn == c.ffn || !two) c.decoder_ffn = 0;
   if (c.kv_heads == c.heads && c.decoder_heads == 0) c.kv_heads = 0;
   if (c.decoder_heads == 0 && c.heads > 0) {
-    const int head_dim = c.head_dimension();  // 1: a scale of 1 may be meant as such
+    const int head_dim = c.stack(Side::encoder).head_dim;  // 1: a scale of 1 may be meant as such
     if (head_dim > 1 && c.attention_scale == 1 / std::sqrt(static_cast<float>(head_dim))) {
       c.attention_scale = 0;
     }

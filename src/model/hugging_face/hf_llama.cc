@@ -242,7 +242,7 @@ void gemma2_fields(HfFields& f, ModelConfig& c) {
   float scalar = 0;
   if (!f.reading()) {
     const double scale = c.attention_scale;
-    scalar = static_cast<float>(scale > 0 ? 1 / (scale * scale) : c.head_dimension());
+    scalar = static_cast<float>(scale > 0 ? 1 / (scale * scale) : c.stack(Side::decoder).head_dim);
   }
   // Almost always a whole number, which the square of a rounded root is not.
   if (std::abs(scalar - std::round(scalar)) < 1e-4f * scalar) scalar = std::round(scalar);

@@ -248,7 +248,7 @@ class Rearranged {
       : layout_(rule.layout),
         reordered_(rule.reordered),
         width_(c.width),
-        heads_(c.decoder_heads ? c.decoder_heads : c.heads) {
+        heads_(c.stack(c.has_decoder() ? Side::decoder : Side::encoder).heads) {
     const std::vector<int64_t>& shape = rule.shapes.front();
     cols_ = shape.size() > 1 ? shape[1] : 1;  // a vector is one column
     rows_ = 0;

@@ -276,8 +276,7 @@ std::vector<float> decoded(const Network& model) {
   Arena arena(size_t{8} << 20);
   Ctx ctx{pool, arena};
   const Transformer& t = model.transformer();
-  const Var memory = t.encode(ctx, {source_batch});
-  const Var logits = t.logits(ctx, t.decode(ctx, target_batch, memory, source_batch));
+  const Var logits = t.logits(ctx, t.hidden(ctx, {.source = source_batch, .target = target_batch}));
   return {logits.value.data, logits.value.data + logits.value.size()};
 }
 

@@ -89,7 +89,7 @@ TEST_P(LoadMemory, IsHardlyMoreThanTheFile) {
     ThreadPool pool(1);
     Arena arena(size_t{1} << 20);
     Ctx ctx{pool, arena};
-    const Var hidden = model.transformer().decode(ctx, batch);
+    const Var hidden = model.transformer().hidden(ctx, {.source = batch});
     const float first = model.transformer().logits(ctx, hidden).value.data[0];
     return first == 0 ? peak_resident_bytes() : -1;  // of weights that are all 0
   });

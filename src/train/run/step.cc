@@ -198,23 +198,11 @@ const TrainingBatch& StepRunner::as_read(const TrainingBatch& batch) {
 }
 
 StepRunner::View StepRunner::view(const TrainingBatch& batch) const {
-  View v{batch_of(batch.input), batch_of(batch.target), {}};
-  v.global_tokens = default_global_tokens(o_.network.config(), v.input);
-  return v;
+  return {batch_of(batch.input), batch_of(batch.target)};
 }
 
 Var StepRunner::hidden(Ctx& ctx, const Network& network, const View& view) const {
-  const Transformer& t = network.transformer();
-  const GlobalTokens* global = view.global_tokens ? &*view.global_tokens : nullptr;
-  switch (network.config().family) {
-    case Family::encoder_only:
-      return t.encode(ctx, {view.input, global});
-    case Family::decoder_only:
-      return t.decode(ctx, view.input);
-    case Family::encoder_decoder:
-      break;
-  }
-  return t.decode(ctx, view.target, t.encode(ctx, {view.input, global}), view.input);
+  return network.transformer().hidden(ctx, {.source = view.input, .target = view.target});
 }
 
 // Cross-entropy of each row's label; with a teacher also its soft targets and hidden states.
@@ -236,7 +224,7 @@ StepLoss StepRunner::row_losses(Ctx& ctx, Var hidden, const TrainingBatch& batch
       hidden = take_rows(ctx, hidden, labelled_rows_);
     }
     if (o_.loss.r_drop > 0) {
-      const OutputRows own = t.output_rows(ctx, hidden);
+      const OutputProjection own = t.output_projection(ctx, hidden);
       const TwinLoss twins =
           vocabulary_twin_cross_entropy(ctx, own.x, own.output, labels_, o_.loss.r_drop,
                                         {.label_smoothing = o_.loss.label_smoothing,
@@ -255,8 +243,9 @@ StepLoss StepRunner::row_losses(Ctx& ctx, Var hidden, const TrainingBatch& batch
   // The teacher only answers; its memory stays in the arena until the step ends.
   Ctx asking{ctx.pool, ctx.arena};
   const Var teacher_hidden = this->hidden(asking, *o_.teacher, view);
-  const OutputRows taught = o_.teacher->transformer().output_rows(asking, teacher_hidden);
-  const OutputRows own = t.output_rows(ctx, hidden);
+  const OutputProjection taught =
+      o_.teacher->transformer().output_projection(asking, teacher_hidden);
+  const OutputProjection own = t.output_projection(ctx, hidden);
   const LossSum soft =
       vocabulary_kl_divergence(ctx, own.x, own.output, {taught.x.value, taught.output},
                                {.temperature = o_.loss.temperature,

@@ -148,7 +148,6 @@ class StepRunner {
   // A batch as the model's text reads it.
   struct View {
     Batch input, target;
-    std::optional<GlobalTokens> global_tokens;
     const Batch& predicted() const { return target.sequences() > 0 ? target : input; }
   };
 
