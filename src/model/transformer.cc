@@ -87,6 +87,7 @@ Transformer::Transformer(const ModelConfig& config, const Parameters& parameters
     decoder_ = make_stack(Side::decoder);
     kv_layout_ = heed::kv_layout(c_);
   }
+  heads_ = make_heads();
 }
 
 Linear Transformer::linear_layer(const std::string& name) const {
@@ -160,6 +161,24 @@ Transformer::Stack Transformer::make_stack(Side side) {
   }
   if (c_.final_norm) stack.final_norm = norm_layer(name + ".norm");
   return stack;
+}
+
+Transformer::Heads Transformer::make_heads() const {
+  Heads heads;
+  // The output matrix: a separate one, or the embedding that it is tied to.
+  Weight matrix = p_.weight("output.weight");
+  if (!matrix) matrix = (c_.has_decoder() ? decoder_ : encoder_).embedding.tokens;
+  heads.output = {matrix, p_.weight("output.bias")};
+  heads.dense = linear_layer("head.dense");
+  heads.dense_norm = norm_layer("head.norm");
+  heads.dense_activation = c_.head_activation;
+  if (c_.head == Head::masked_lm && c_.head_activation == Activation::none) {
+    heads.dense_activation = c_.activation;
+  }
+  heads.pooler = linear_layer("pooler");
+  heads.next_sentence = linear_layer("next_sentence");
+  heads.labels = linear_layer("head.output");
+  return heads;
 }
 
 AttentionOptions Transformer::self_options(const Stack& stack, size_t layer) const {
@@ -510,32 +529,23 @@ void Transformer::cache_source(Ctx& ctx, const Batch& source, const KvView& cach
   }
 }
 
-// The output matrix: its own, or the embedding that it is tied to.
-Linear Transformer::output_layer() const {
-  Weight matrix = p_.weight("output.weight");
-  if (!matrix) matrix = c_.has_decoder() ? decoder_.embedding.tokens : encoder_.embedding.tokens;
-  return {matrix, p_.weight("output.bias")};
-}
-
 // masked_lm: norm(activation(x W + b)). And the scale of tied outputs (T5).
 Var Transformer::before_output(Ctx& ctx, Var hidden) const {
   Var x = hidden;
   if (c_.head == Head::masked_lm) {
-    const Activation activation =
-        c_.head_activation != Activation::none ? c_.head_activation : c_.activation;
-    x = norm(ctx, linear(ctx, x, linear_layer("head.dense"), activation), norm_layer("head.norm"));
+    x = norm(ctx, linear(ctx, x, heads_.dense, heads_.dense_activation), heads_.dense_norm);
   }
   if (c_.logits_scale == 1) return x;
-  x.value_kept = true;  // hidden states stay as they are for whoever else reads them
+  x.value_kept = true;  // the caller may still read the hidden states
   return scale(ctx, x, c_.logits_scale);
 }
 
 Var Transformer::logits(Ctx& ctx, Var hidden) const {
   Var x = before_output(ctx, hidden);
-  if (c_.logits_soft_cap == 0) return linear(ctx, x, output_layer());
+  if (c_.logits_soft_cap == 0) return linear(ctx, x, heads_.output);
   x.value_kept = true;
   const Var bounded =
-      linear(ctx, scale(ctx, x, 1 / c_.logits_soft_cap), output_layer(), Activation::tanh);
+      linear(ctx, scale(ctx, x, 1 / c_.logits_soft_cap), heads_.output, Activation::tanh);
   return scale(ctx, bounded, c_.logits_soft_cap);
 }
 
@@ -543,20 +553,20 @@ LossSum Transformer::token_loss(Ctx& ctx, Var hidden, std::span<const int32_t> l
                                 const CrossEntropyOptions& options) const {
   CrossEntropyOptions o = options;
   o.soft_cap = c_.logits_soft_cap;
-  return vocabulary_cross_entropy(ctx, before_output(ctx, hidden), output_layer(), labels, o);
+  return vocabulary_cross_entropy(ctx, before_output(ctx, hidden), heads_.output, labels, o);
 }
 
 OutputProjection Transformer::output_projection(Ctx& ctx, Var hidden) const {
-  return {before_output(ctx, hidden), output_layer()};
+  return {before_output(ctx, hidden), heads_.output};
 }
 
 Var Transformer::pooled(Ctx& ctx, Var hidden, const Batch& batch) const {
-  return linear(ctx, pool(ctx, hidden, batch.offsets, Pooling::first), linear_layer("pooler"),
+  return linear(ctx, pool(ctx, hidden, batch.offsets, Pooling::first), heads_.pooler,
                 Activation::tanh);
 }
 
 Var Transformer::next_sentence(Ctx& ctx, Var hidden, const Batch& batch) const {
-  return linear(ctx, pooled(ctx, hidden, batch), linear_layer("next_sentence"));
+  return linear(ctx, pooled(ctx, hidden, batch), heads_.next_sentence);
 }
 
 Var Transformer::classify(Ctx& ctx, Var hidden, const Batch& batch) const {
@@ -564,10 +574,10 @@ Var Transformer::classify(Ctx& ctx, Var hidden, const Batch& batch) const {
   if (c_.head != Head::token_classifier) {
     x = c_.pooler ? pooled(ctx, x, batch) : pool(ctx, x, batch.offsets, c_.pooling);
     if (c_.head_activation != Activation::none) {
-      x = linear(ctx, x, linear_layer("head.dense"), c_.head_activation);
+      x = linear(ctx, x, heads_.dense, heads_.dense_activation);
     }
   }
-  return linear(ctx, x, linear_layer("head.output"));
+  return linear(ctx, x, heads_.labels);
 }
 
 Var Transformer::sentence(Ctx& ctx, Var hidden, const Batch& batch) const {

@@ -114,6 +114,16 @@ class Transformer {
     Linear ffn_in, ffn_out;
     Sublayer self_norms, cross_norms, ffn_norms;
   };
+  // The weights that turn hidden states into answers; those that the config's head does not have
+  // are empty.
+  struct Heads {
+    Linear output;                 // language_model, masked_lm; may be the embedding (tied)
+    Linear dense;                  // the layer before the output
+    Norm dense_norm;               // masked_lm
+    Activation dense_activation = Activation::none;
+    Linear pooler, next_sentence;  // BERT
+    Linear labels;                 // classifier, regression, token_classifier
+  };
   struct Stack {
     StackConfig config;
     AttentionOptions attention;  // what all attention of the stack has in common
@@ -140,6 +150,7 @@ class Transformer {
   Linear linear_layer(const std::string& name) const;
   Norm norm_layer(const std::string& name) const;
   Stack make_stack(Side side);
+  Heads make_heads() const;
   bool prunes_rows(const Pass& pass, size_t layer) const;
   AttentionOptions self_options(const Stack& stack, size_t layer) const;
 
@@ -156,7 +167,6 @@ class Transformer {
   Var cross_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x, const Var* skip) const;
   std::array<Var, 2> cross_key_values(Ctx& ctx, const Layer& layer, Var memory) const;
   Var feed_forward(Ctx& ctx, const Layer& layer, Var x, const Var* skip) const;
-  Linear output_layer() const;
   Var before_output(Ctx& ctx, Var hidden) const;
   Mat* new_map(const Pass& pass, size_t layer, const char* kind) const;
 
@@ -164,6 +174,7 @@ class Transformer {
   const Parameters& p_;
   std::vector<float> sinusoids_;
   Stack encoder_, decoder_;
+  Heads heads_;
   bool recompute_ = false;
   KvLayout kv_layout_;
 };
