@@ -5,6 +5,8 @@
 #include <numbers>
 #include <utility>
 
+#include "ops/checkpoint.h"
+
 namespace heed {
 namespace {
 
@@ -289,7 +291,7 @@ Var Transformer::cross_attention(Ctx& ctx, const Pass& pass, size_t index, Var x
     inputs.cache = &cached;
   } else {
     const auto [k, v] = cross_key_values(ctx, layer, *pass.memory);
-    inputs.k = k, inputs.v = v, inputs.key_offsets = pass.source->offsets;
+    inputs.k = k, inputs.v = v, inputs.key_offsets = pass.source.offsets;
   }
   o.probabilities = new_map(pass, index, "cross");
   return sublayer_output(ctx, attention(ctx, inputs, o), layer.cross.out, skip);
@@ -326,145 +328,28 @@ Var Transformer::block(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
                   [&](Var h, const Var* skip) { return feed_forward(ctx, layer, h, skip); });
 }
 
-namespace {
-
-void copy_rows(Ctx& ctx, const Mat& from, const Mat& to) {
-  ctx.parallel(from.rows, row_grain(from.cols), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) std::copy_n(from.row(r), from.cols, to.row(r));
-  });
-}
-
-// While it lives, ops record on another tape, in memory that is given back at the end.
-class TapeOfItsOwn {
- public:
-  explicit TapeOfItsOwn(Ctx& ctx) : ctx_(ctx), outer_(ctx.tape), mark_(ctx.arena.mark()) {
-    ctx.tape = &tape_;
-  }
-  ~TapeOfItsOwn() {
-    ctx_.tape = outer_;
-    tape_.clear();
-    ctx_.arena.rewind(mark_);
-  }
-  TapeOfItsOwn(const TapeOfItsOwn&) = delete;
-  TapeOfItsOwn& operator=(const TapeOfItsOwn&) = delete;
-
-  Tape& tape() { return tape_; }
-  // The same value, with a gradient on this tape. No op may work in its place.
-  Var input(const Var& x) {
-    return {x.value, tape_.gradient(x.rows(), x.cols()), /*value_kept=*/true};
-  }
-
- private:
-  Ctx& ctx_;
-  Tape tape_;
-  Tape* outer_;
-  Arena::Mark mark_;
-};
-
-// The first record of a tape, and so the last to run: brings a gradient out to the outer tape.
-struct BringOut {
-  Gradient* inner;
-  Mat outer;
-  void backward(Ctx& ctx) { copy_rows(ctx, ctx.tape->arrived(ctx, *inner), outer); }
-};
-
-// An input of what is run again, whose gradient goes on from what has arrived outside: added to in
-// the order of an ordinary backward, it has the same bits.
-Var input_again(Ctx& ctx, TapeOfItsOwn& own, const Var& x, const GradientTarget& outer) {
-  const Var input = own.input(x);
-  own.tape().record(input.gradient, BringOut{input.gradient, outer.value});
-  if (outer.accumulate) {
-    copy_rows(ctx, outer.value, own.tape().target(ctx, *input.gradient).value);
-  }
-  return input;
-}
-
-}  // namespace
-
-// What a layer needs to run again. Batches are views, so they are copied; what they point to
-// outlives backward.
-struct Transformer::LayerAgain {
-  const Transformer* model;
-  const Stack* stack;
-  size_t layer;
-  uint32_t site;  // of its first random numbers
-  Batch batch, source;
-  RopeTable rope;
-  const GlobalTokens* global_tokens;
-  Var x, memory;
-  Gradient* out;
-  bool has_rope, has_memory;
-
-  void backward(Ctx& ctx) {
-    // Outside first: what comes after it is given back.
-    const Mat dy = ctx.tape->arrived(ctx, *out);
-    const GradientTarget dx = ctx.tape->target(ctx, *x.gradient);
-    const GradientTarget d_memory =
-        has_memory ? ctx.tape->target(ctx, *memory.gradient) : GradientTarget{};
-    const uint32_t site_before = std::exchange(ctx.site, site);
-    {
-      TapeOfItsOwn own(ctx);
-      const Var x_again = input_again(ctx, own, x, dx);
-      const Var memory_again = has_memory ? input_again(ctx, own, memory, d_memory) : Var{};
-      const Pass pass{.stack = *stack,
-                      .batch = batch,
-                      .rope = has_rope ? &rope : nullptr,
-                      .global_tokens = global_tokens,
-                      .memory = has_memory ? &memory_again : nullptr,
-                      .source = has_memory ? &source : nullptr};
-      const Var y = model->block(ctx, pass, layer, x_again);
-      copy_rows(ctx, dy, own.tape().target(ctx, *y.gradient).value);
-      own.tape().backward(ctx);
-    }
-    ctx.site = site_before;
-  }
-};
-
-// A layer of which only input and output stay.
-Var Transformer::forgetful_block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const {
-  const Var y = ctx.activation(x.rows(), x.cols());
-  keep_value(x);
-  LayerAgain again{.model = this,
-                   .stack = &pass.stack,
-                   .layer = layer,
-                   .site = ctx.site,
-                   .batch = pass.batch,
-                   .source = pass.source ? *pass.source : Batch{},
-                   .rope = pass.rope ? *pass.rope : RopeTable{},
-                   .global_tokens = pass.global_tokens,
-                   .x = x,
-                   .memory = pass.memory ? *pass.memory : Var{},
-                   .out = y.gradient,
-                   .has_rope = pass.rope != nullptr,
-                   .has_memory = pass.memory != nullptr};
-  if (pass.memory) keep_value(*pass.memory);
-  {
-    // With a tape, or there would be no dropout; what it records is forgotten at once.
-    TapeOfItsOwn own(ctx);
-    const Var memory = pass.memory ? own.input(*pass.memory) : Var{};
+Var Transformer::checkpointed_block(Ctx& ctx, const Pass& pass, size_t index, Var x) const {
+  const Var inputs[] = {x, pass.memory.value_or(Var{})};
+  const auto body = [this, pass, index](Ctx& c, std::span<const Var> in) {
     Pass inner = pass;
-    if (pass.memory) inner.memory = &memory;
-    copy_rows(ctx, block(ctx, inner, layer, own.input(x)).value, y.value);
-  }
-  ctx.tape->record(y.gradient, again);
-  return y;
+    if (inner.memory) inner.memory = in[1];
+    return block(c, inner, index, in[0]);
+  };
+  return checkpoint(ctx, std::span(inputs).first(pass.memory ? 2 : 1), body);
 }
 
-Var Transformer::run(Ctx& ctx, const Pass& pass) const {
+Var Transformer::run(Ctx& ctx, Pass pass) const {
   Var x = embed_tokens(ctx, pass);
-  Pass with_rope = pass;
-  RopeTable table;
   if (c_.position == Position::rope) {
-    table = rope_table(ctx, pass.batch.positions, pass.stack.rope_frequencies);
-    with_rope.rope = &table;
+    pass.rope = rope_table(ctx, pass.batch.positions, pass.stack.rope_frequencies);
   }
-  // In inference a layer's memory is given back when its output has been copied down; attention
-  // maps would be lost with it.
+  // In inference a layer's memory is released once its output has been copied to x. Not with
+  // attention maps, which are in that memory.
   const bool rewinds = !ctx.tape && !pass.maps;
+  const bool checkpoints = checkpointing_ && ctx.tape && !pass.maps;
   for (size_t i = 0; i < pass.stack.layers.size(); ++i) {
     const Arena::Mark mark = ctx.arena.mark();
-    const bool forgets = recompute_ && ctx.tape && !pass.maps;
-    const Var y = forgets ? forgetful_block(ctx, with_rope, i, x) : block(ctx, with_rope, i, x);
+    const Var y = checkpoints ? checkpointed_block(ctx, pass, i, x) : block(ctx, pass, i, x);
     if (!rewinds) {
       x = y;
       continue;
@@ -484,7 +369,7 @@ Var Transformer::run(Ctx& ctx, const Pass& pass) const {
 Var Transformer::hidden(Ctx& ctx, const ModelInput& input) const {
   const bool runs_encoder = c_.has_encoder() && !input.cache;
   const bool runs_decoder = c_.has_decoder() && (!c_.has_both() || input.target.rows() > 0);
-  Var memory;
+  std::optional<Var> memory;
   if (runs_encoder) {
     const GlobalTokens* global = input.global_tokens;
     std::optional<GlobalTokens> defaults;
@@ -496,16 +381,16 @@ Var Transformer::hidden(Ctx& ctx, const ModelInput& input) const {
                        .global_tokens = global,
                        .maps = input.encoder_maps,
                        .output_rows = runs_decoder ? std::nullopt : input.output_rows});
-    if (input.encoder_hidden) *input.encoder_hidden = memory;
-    if (!runs_decoder) return memory;
+    if (input.encoder_hidden) *input.encoder_hidden = *memory;
+    if (!runs_decoder) return *memory;
   }
   HEED_CHECK(runs_decoder, "hidden: a KV cache must have decoder rows to run");
   const Batch& rows = c_.has_both() ? input.target : input.source;
   if (input.cache) check_cache(rows, *input.cache, kv_layout_);
   return run(ctx, {.stack = decoder_,
                    .batch = rows,
-                   .memory = runs_encoder ? &memory : nullptr,
-                   .source = runs_encoder ? &input.source : nullptr,
+                   .memory = memory,
+                   .source = input.source,
                    .cache = input.cache,
                    .maps = input.decoder_maps,
                    .output_rows = input.output_rows});

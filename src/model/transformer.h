@@ -68,10 +68,9 @@ class Transformer {
   // Borrows both.
   Transformer(const ModelConfig& config, const Parameters& parameters);
 
-  // Training with less memory: a layer keeps its input alone, and its backward first runs it again
-  // (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). A third more work; every
-  // bit of loss and gradients is the same, for dropout depends on nothing that ran before.
-  void recompute_layers(bool on) { recompute_ = on; }
+  // Training with less memory: each layer is a checkpoint (ops/checkpoint.h). A third more work; loss
+  // and gradients have the same bits.
+  void set_activation_checkpointing(bool on) { checkpointing_ = on; }
 
   // Runs the encoder, the decoder or both: the hidden states of the last stack.
   // → [rows or output_rows, width]
@@ -133,19 +132,19 @@ class Transformer {
     T5Bias t5_bias;
     std::vector<float> alibi_slopes, rope_frequencies;
   };
-  // What all layers of a forward pass through one stack share.
+  // What all layers of a forward pass through one stack share. A checkpoint keeps a copy, so it
+  // points only to what outlives backward.
   struct Pass {
     const Stack& stack;
-    const Batch& batch;
-    const RopeTable* rope = nullptr;
+    Batch batch;
+    std::optional<RopeTable> rope{};
     const GlobalTokens* global_tokens = nullptr;
-    const Var* memory = nullptr;  // the encoder's hidden states
-    const Batch* source = nullptr;
+    std::optional<Var> memory{};  // the encoder's hidden states …
+    Batch source{};               // … and its rows
     const KvView* cache = nullptr;
     AttentionMaps* maps = nullptr;
     std::optional<std::span<const int32_t>> output_rows{};  // nullopt: all
   };
-  struct LayerAgain;  // a record of the tape
 
   Linear linear_layer(const std::string& name) const;
   Norm norm_layer(const std::string& name) const;
@@ -154,13 +153,13 @@ class Transformer {
   bool prunes_rows(const Pass& pass, size_t layer) const;
   AttentionOptions self_options(const Stack& stack, size_t layer) const;
 
-  Var run(Ctx& ctx, const Pass& pass) const;
+  Var run(Ctx& ctx, Pass pass) const;
   Var embed_tokens(Ctx& ctx, const Pass& pass) const;
   Var block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
-  Var forgetful_block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
+  Var checkpointed_block(Ctx& ctx, const Pass& pass, size_t layer, Var x) const;
   template <class Branch>
   Var residual(Ctx& ctx, Var x, const Sublayer& norms, const Branch& branch) const;
-  // A sub-layer ends with a product; `skip`, if not null, is added to it, after dropout.
+  // A sub-layer's last matmul; `skip`, if not null, is added after dropout, in the epilogue.
   Var sublayer_output(Ctx& ctx, Var x, const Linear& layer, const Var* skip) const;
   Var self_attention(Ctx& ctx, const Pass& pass, size_t layer, Var x, const Var* skip) const;
   Var global_attention(Ctx& ctx, const Pass& pass, const Layer& layer, Var x, Var local) const;
@@ -175,7 +174,7 @@ class Transformer {
   std::vector<float> sinusoids_;
   Stack encoder_, decoder_;
   Heads heads_;
-  bool recompute_ = false;
+  bool checkpointing_ = false;
   KvLayout kv_layout_;
 };
 

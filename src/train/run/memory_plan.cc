@@ -123,7 +123,7 @@ MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
 
 MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOptions& options) {
   const ModelConfig& config = network.config();
-  network.recompute_layers(false);
+  network.set_activation_checkpointing(false);
   if (options.recompute == Recompute::automatic) {
     MemoryPlanOptions without = options;
     without.recompute = Recompute::off;
@@ -132,7 +132,7 @@ MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOpt
   } else if (options.recompute == Recompute::off) {
     return plan_as_set(runner, config, options);
   }
-  network.recompute_layers(true);
+  network.set_activation_checkpointing(true);
   MemoryPlan plan = plan_as_set(runner, config, options);
   plan.recompute = true;
   return plan;

@@ -195,7 +195,7 @@ TEST_P(StepTest, RecomputedLayersGiveTheSameBitsInLessMemory) {
   const auto run = [&](const ModelConfig& c, bool recompute, int threads) {
     Network network(c, 7);
     network.add_gradients();
-    network.recompute_layers(recompute);
+    network.set_activation_checkpointing(recompute);
     ThreadPool pool(threads);
     StepRunner runner({.network = network, .pool = pool});
     Parameters& p = network.parameters();
@@ -234,7 +234,7 @@ TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
     const bool lent = memory == GradientMemory::lent;
     Network network(config, 7);
     network.add_gradients(memory);
-    network.recompute_layers(recompute);
+    network.set_activation_checkpointing(recompute);
     ThreadPool pool(2);
     StepRunner runner({.network = network, .pool = pool});
     Parameters& p = network.parameters();

@@ -270,7 +270,7 @@ class Training {
     if (data_.validation && options_.validator) {
       examples_ = read_validation_examples(data_.validation_corpus, recipe_);
     }
-    network_->recompute_layers(recipe_.train.recompute == Recompute::on);
+    network_->set_activation_checkpointing(recipe_.train.recompute == Recompute::on);
     if (options_.memory_bytes > 0) fit_memory();
     if (recipe_.train.steps == 0) {
       recipe_.train.steps =
@@ -446,7 +446,7 @@ class Training {
     if (recipe_.train.recompute != Recompute::automatic) {
       c.recompute = recipe_.train.recompute == Recompute::on;
     }
-    network_->recompute_layers(c.recompute);
+    network_->set_activation_checkpointing(c.recompute);
     if (c.chosen != batches()) use_batches(c.chosen);
     use_gradients(gradient_memory(recipe_.optimizer, c.chosen.accumulate), limits);
     const auto activations =
