@@ -22,8 +22,6 @@ enum class Family { encoder_decoder, encoder_only, decoder_only };
 
 enum class Position { none, sinusoidal, learned, rope, t5_bias, alibi };
 
-enum class RopeScaling { none, linear, llama3 };
-
 // pre: x + f(norm(x)). post: norm(x + f(x)), the paper. both: x + norm(f(norm(x))), Gemma 2.
 enum class NormPlace { pre, post, both };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <utility>
 
 #include "ops/checkpoint.h"
@@ -10,29 +9,14 @@
 namespace heed {
 namespace {
 
-// RoPE's frequencies for heads of this width, stretched as the config says.
-std::vector<float> rope_frequencies_of(const ModelConfig& c, int head_dim) {
-  const int rotary = static_cast<int>(static_cast<float>(head_dim) * c.rope_fraction) / 2 * 2;
-  std::vector<float> frequencies = rope_frequencies(rotary, c.rope_base);
-  if (c.rope_scaling == RopeScaling::linear) {
-    for (float& f : frequencies) f /= c.rope_factor;
-  } else if (c.rope_scaling == RopeScaling::llama3) {
-    // Long waves are stretched, short ones kept, and what lies between is blended.
-    const auto length = static_cast<float>(c.rope_original_positions);
-    const float longest = length / c.rope_low_frequency_factor;
-    const float shortest = length / c.rope_high_frequency_factor;
-    for (float& f : frequencies) {
-      const float wave = 2 * std::numbers::pi_v<float> / f;
-      if (wave > longest) {
-        f /= c.rope_factor;
-      } else if (wave > shortest) {
-        const float blend = (length / wave - c.rope_low_frequency_factor) /
-                            (c.rope_high_frequency_factor - c.rope_low_frequency_factor);
-        f = (1 - blend) * f / c.rope_factor + blend * f;
-      }
-    }
-  }
-  return frequencies;
+RopeFrequencies rope_of(const ModelConfig& c, int head_dim) {
+  return {.rotary_dim = static_cast<int>(static_cast<float>(head_dim) * c.rope_fraction) / 2 * 2,
+          .base = c.rope_base,
+          .scaling = c.rope_scaling,
+          .factor = c.rope_factor,
+          .low_frequency_factor = c.rope_low_frequency_factor,
+          .high_frequency_factor = c.rope_high_frequency_factor,
+          .original_positions = c.rope_original_positions};
 }
 
 // Relative positions and masks are computed from the cache's lengths, so rows must start there.
@@ -139,7 +123,7 @@ Transformer::Stack Transformer::make_stack(Side side) {
   }
   if (c_.position == Position::alibi) stack.alibi_slopes = alibi_slopes(stack.config.heads);
   if (c_.position == Position::rope) {
-    stack.rope_frequencies = rope_frequencies_of(c_, stack.config.head_dim);
+    stack.rope_frequencies = rope_frequencies(rope_of(c_, stack.config.head_dim));
   }
   for (int i = 0; i < stack.config.layers; ++i) {
     const std::string prefix = name + "." + std::to_string(i);

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numbers>
 
 #include "base/check.h"
 
 namespace heed {
 
 std::vector<float> sinusoidal_table(int64_t positions, int64_t width, SinusoidLayout layout) {
-  HEED_CHECK(width % 2 == 0, "sinusoids come in pairs");
+  HEED_CHECK(width % 2 == 0, "sinusoidal_table: width must be even");
   std::vector<float> table(static_cast<size_t>(positions * width));
   const int64_t pairs = width / 2;
   const bool inclusive = layout == SinusoidLayout::half_inclusive;
@@ -48,7 +49,7 @@ int t5_bucket(int64_t key_minus_query, const T5Buckets& rule) {
 }
 
 std::vector<float> alibi_slopes(int heads) {
-  HEED_CHECK(heads > 0, "alibi_slopes: no heads");
+  HEED_CHECK(heads > 0, "alibi_slopes: heads must be positive");
   const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)));
   std::vector<float> slopes;
   for (int i = 1; i <= power; ++i) {
@@ -60,11 +61,42 @@ std::vector<float> alibi_slopes(int heads) {
   return slopes;
 }
 
-std::vector<float> rope_frequencies(int rotary_dim, double base) {
-  HEED_CHECK(rotary_dim % 2 == 0, "RoPE turns pairs");
-  std::vector<float> frequencies(static_cast<size_t>(rotary_dim / 2));
-  for (int i = 0; i < rotary_dim / 2; ++i) {
-    frequencies[static_cast<size_t>(i)] = static_cast<float>(std::pow(base, -2.0 * i / rotary_dim));
+namespace {
+
+void scale_llama3(const RopeFrequencies& rope, std::vector<float>& frequencies) {
+  const auto length = static_cast<float>(rope.original_positions);
+  const float longest = length / rope.low_frequency_factor;
+  const float shortest = length / rope.high_frequency_factor;
+  for (float& f : frequencies) {
+    const float wavelength = 2 * std::numbers::pi_v<float> / f;
+    if (wavelength > longest) {
+      f /= rope.factor;
+    } else if (wavelength > shortest) {
+      const float kept = (length / wavelength - rope.low_frequency_factor) /
+                         (rope.high_frequency_factor - rope.low_frequency_factor);
+      f = (1 - kept) * f / rope.factor + kept * f;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<float> rope_frequencies(const RopeFrequencies& rope) {
+  HEED_CHECK(rope.rotary_dim % 2 == 0, "rope_frequencies: rotary_dim must be even");
+  std::vector<float> frequencies(static_cast<size_t>(rope.rotary_dim / 2));
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    frequencies[i] = static_cast<float>(
+        std::pow(rope.base, -2.0 * static_cast<double>(i) / rope.rotary_dim));
+  }
+  switch (rope.scaling) {
+    case RopeScaling::none:
+      break;
+    case RopeScaling::linear:
+      for (float& f : frequencies) f /= rope.factor;
+      break;
+    case RopeScaling::llama3:
+      scale_llama3(rope, frequencies);
+      break;
   }
   return frequencies;
 }

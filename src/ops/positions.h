@@ -1,4 +1,4 @@
-// The formulas that tell a model where a token stands, one for each scheme.
+// The formulas of the position schemes: sinusoids, T5's buckets, ALiBi's slopes, RoPE's frequencies.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,23 @@ int t5_bucket(int64_t key_minus_query, const T5Buckets& rule);
 // counts, those of the next smaller power of two and then every second one of the next larger.
 std::vector<float> alibi_slopes(int heads);
 
-// RoPE's angles a position (Su et al. 2021): base^(-2i / rotary_dim) for i < rotary_dim / 2.
-std::vector<float> rope_frequencies(int rotary_dim, double base);
+// How RoPE is scaled beyond the context length of pretraining.
+// linear: position interpolation, every frequency / factor (Chen et al. 2023).
+// llama3: wavelengths above original_positions / low_frequency_factor are divided by factor, those
+// below original_positions / high_frequency_factor are kept, and those between are interpolated.
+enum class RopeScaling { none, linear, llama3 };
+
+struct RopeFrequencies {
+  int rotary_dim = 0;
+  double base = 10000;
+  RopeScaling scaling = RopeScaling::none;
+  float factor = 1;
+  float low_frequency_factor = 1;      // llama3
+  float high_frequency_factor = 4;     // llama3
+  int64_t original_positions = 0;      // llama3: context length of pretraining
+};
+// RoPE's angle per position (Su et al. 2021): base^(-2i / rotary_dim) for i < rotary_dim / 2, then
+// scaled.
+std::vector<float> rope_frequencies(const RopeFrequencies& rope);
 
 }  // namespace heed

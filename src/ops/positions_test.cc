@@ -78,9 +78,30 @@ TEST(AlibiSlopes, ArePowersOfTwoThenTheOddOnesBetween) {
 }
 
 TEST(RopeFrequencies, FallFromOneByTheBase) {
-  const auto f = rope_frequencies(8, 10000);
+  const auto f = rope_frequencies({.rotary_dim = 8});
   EXPECT_THAT(f, testing::ElementsAre(1, testing::FloatEq(0.1f), testing::FloatEq(0.01f),
                                       testing::FloatEq(0.001f)));
+}
+
+TEST(RopeFrequencies, LinearScalingDividesAll) {
+  const auto f =
+      rope_frequencies({.rotary_dim = 4, .base = 100, .scaling = RopeScaling::linear, .factor = 4});
+  EXPECT_THAT(f, testing::ElementsAre(0.25f, testing::FloatEq(0.025f)));
+}
+
+TEST(RopeFrequencies, Llama3KeepsShortWavelengthsAndInterpolatesBetween) {
+  // Wavelengths are 2π · (1, 10, 100, 1000). With 800 pretrained positions those above 800 are
+  // divided by 8, those below 200 are kept, and 2π · 100 = 628 lies between.
+  const auto f = rope_frequencies({.rotary_dim = 8,
+                                   .scaling = RopeScaling::llama3,
+                                   .factor = 8,
+                                   .low_frequency_factor = 1,
+                                   .high_frequency_factor = 4,
+                                   .original_positions = 800});
+  const float kept = (800 / 628.3185f - 1) / 3;
+  EXPECT_THAT(f, testing::ElementsAre(1, testing::FloatEq(0.1f),
+                                      testing::FloatNear((1 - kept) * 0.01f / 8 + kept * 0.01f, 1e-7f),
+                                      testing::FloatEq(0.001f / 8)));
 }
 
 }  // namespace
