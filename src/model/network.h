@@ -52,7 +52,9 @@ class Network {
   // For training. References to transformer() from before the first call are void.
   void add_gradients(GradientMemory memory = GradientMemory::kept);
   // See Transformer; after add_gradients().
-  void set_activation_checkpointing(bool on) { parts_->transformer->set_activation_checkpointing(on); }
+  void set_activation_checkpointing(bool on) {
+    parts_->transformer->set_activation_checkpointing(on);
+  }
 
  private:
   // On the heap: the transformer points at the others, also when the model moves.

@@ -116,9 +116,9 @@ class Transformer {
   // The weights that turn hidden states into answers; those that the config's head does not have
   // are empty.
   struct Heads {
-    Linear output;                 // language_model, masked_lm; may be the embedding (tied)
-    Linear dense;                  // the layer before the output
-    Norm dense_norm;               // masked_lm
+    Linear output;    // language_model, masked_lm; may be the embedding (tied)
+    Linear dense;     // the layer before the output
+    Norm dense_norm;  // masked_lm
     Activation dense_activation = Activation::none;
     Linear pooler, next_sentence;  // BERT
     Linear labels;                 // classifier, regression, token_classifier

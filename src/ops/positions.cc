@@ -85,8 +85,8 @@ std::vector<float> rope_frequencies(const RopeFrequencies& rope) {
   HEED_CHECK(rope.rotary_dim % 2 == 0, "rope_frequencies: rotary_dim must be even");
   std::vector<float> frequencies(static_cast<size_t>(rope.rotary_dim / 2));
   for (size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] = static_cast<float>(
-        std::pow(rope.base, -2.0 * static_cast<double>(i) / rope.rotary_dim));
+    frequencies[i] =
+        static_cast<float>(std::pow(rope.base, -2.0 * static_cast<double>(i) / rope.rotary_dim));
   }
   switch (rope.scaling) {
     case RopeScaling::none:

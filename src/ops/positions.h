@@ -39,9 +39,9 @@ struct RopeFrequencies {
   double base = 10000;
   RopeScaling scaling = RopeScaling::none;
   float factor = 1;
-  float low_frequency_factor = 1;      // llama3
-  float high_frequency_factor = 4;     // llama3
-  int64_t original_positions = 0;      // llama3: context length of pretraining
+  float low_frequency_factor = 1;   // llama3
+  float high_frequency_factor = 4;  // llama3
+  int64_t original_positions = 0;   // llama3: context length of pretraining
 };
 // RoPE's angle per position (Su et al. 2021): base^(-2i / rotary_dim) for i < rotary_dim / 2, then
 // scaled.

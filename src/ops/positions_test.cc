@@ -99,9 +99,10 @@ TEST(RopeFrequencies, Llama3KeepsShortWavelengthsAndInterpolatesBetween) {
                                    .high_frequency_factor = 4,
                                    .original_positions = 800});
   const float kept = (800 / 628.3185f - 1) / 3;
-  EXPECT_THAT(f, testing::ElementsAre(1, testing::FloatEq(0.1f),
-                                      testing::FloatNear((1 - kept) * 0.01f / 8 + kept * 0.01f, 1e-7f),
-                                      testing::FloatEq(0.001f / 8)));
+  EXPECT_THAT(f,
+              testing::ElementsAre(1, testing::FloatEq(0.1f),
+                                   testing::FloatNear((1 - kept) * 0.01f / 8 + kept * 0.01f, 1e-7f),
+                                   testing::FloatEq(0.001f / 8)));
 }
 
 }  // namespace
