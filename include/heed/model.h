@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 namespace heed {
 
 class Network;
+class TensorFile;
 
 struct ModelLoadOptions {
   bool tokenizer = true;  // false: raw ids only; the folder's tokenizer files are not looked at
@@ -76,6 +78,9 @@ class Model {
 
  private:
   Model() = default;
+  // All but the tokenizer; config.json and generation_config.json as texts.
+  static Model from_parts(const std::string& name, const std::string& config,
+                          const TensorFile& tensors, const std::optional<std::string>& generation);
 
   std::shared_ptr<const Network> network_;
   TokenizerPtr tokenizer_;

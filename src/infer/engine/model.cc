@@ -38,6 +38,11 @@ std::string task_name(const Json& config) {
   return task != config.end() && task->is_string() ? task->get<std::string>() : "";
 }
 
+std::string file_text(const std::string& path) {
+  const MappedFile file(path);
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
+}
+
 // Of a model whose files for generating name no end, or that has no such files.
 void add_default_end(const ModelConfig& config, SearchOptions& search) {
   if (search.end_ids.empty() && config.eos_id >= 0) search.end_ids = {config.eos_id};
@@ -54,19 +59,29 @@ Model::Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, Sea
   add_default_end(network_->config(), search_);
 }
 
-Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
+Model Model::from_parts(const std::string& name, const std::string& config,
+                        const TensorFile& tensors, const std::optional<std::string>& generation) {
   Model model;
-  model.name_ = folder;
-  model.network_ = std::make_shared<const Network>(
-      Network::load(folder, {.dropout = false, .form = WeightForm::stored}));
-  const Json config = read_json(folder + "/config.json");
-  const std::string generation = folder + "/generation_config.json";
+  model.name_ = name;
+  model.network_ = std::make_shared<const Network>(Network::from_files(
+      config, tensors, name, {.dropout = false, .form = WeightForm::stored}));
+  const Json json = parse_json(config, name + "/config.json");
   GenerationSettings settings = read_generation_settings(
-      config, std::filesystem::exists(generation) ? read_json(generation) : Json(), folder);
+      json, generation ? parse_json(*generation, name + "/generation_config.json") : Json(), name);
   model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
   add_default_end(model.network_->config(), model.search_);
-  model.labels_ = label_names(config, model.network_->config());
-  model.task_ = task_name(config);
+  model.labels_ = label_names(json, model.network_->config());
+  model.task_ = task_name(json);
+  return model;
+}
+
+Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
+  const std::string config = file_text(folder + "/config.json");
+  const std::string generation = folder + "/generation_config.json";
+  Model model = from_parts(folder, config, TensorFile::open(folder),
+                           std::filesystem::exists(generation)
+                               ? std::optional(file_text(generation))
+                               : std::nullopt);
   if (!options.tokenizer) return model;
   try {
     model.tokenizer_ = load_tokenizer(folder);
@@ -77,21 +92,10 @@ Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
 }
 
 Model Model::from_memory(ModelFiles files) {
-  Model model;
-  model.name_ = files.name;
   const TensorFile tensors = TensorFile::from_bytes(std::move(files.tensors), files.name);
-  model.network_ = std::make_shared<const Network>(Network::from_files(
-      files.config, tensors, files.name, {.dropout = false, .form = WeightForm::stored}));
-  const Json config = parse_json(files.config, files.name + "/config.json");
-  const Json generation =
-      files.generation.empty()
-          ? Json()
-          : parse_json(files.generation, files.name + "/generation_config.json");
-  GenerationSettings settings = read_generation_settings(config, generation, files.name);
-  model.search_ = std::move(settings.search), model.settings_ = std::move(settings.names);
-  add_default_end(model.network_->config(), model.search_);
-  model.labels_ = label_names(config, model.network_->config());
-  model.task_ = task_name(config);
+  Model model = from_parts(
+      files.name, files.config, tensors,
+      files.generation.empty() ? std::nullopt : std::optional(files.generation));
   if (!files.tokenizer.empty()) {
     const std::string place = files.name + "/tokenizer.json";
     model.tokenizer_ =

@@ -1,4 +1,5 @@
-// Raw token ids in, tensors out: how Heed is compared with other implementations.
+// `heed forward`: token ids from a JSON file in, tensors as safetensors out, to compare Heed with
+// other implementations.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
