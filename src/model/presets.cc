@@ -28,6 +28,7 @@ ModelConfig read(const PresetFile& file) {
     start = read(*parent);
   }
   json.erase("about");
+  json.erase("published_million_parameters");
   json.erase("extends");
   return config_from_json(json.dump(), start, "preset " + std::string(file.name));
 }
@@ -37,7 +38,9 @@ ModelConfig read(const PresetFile& file) {
 std::vector<Preset> presets() {
   std::vector<Preset> list;
   for (const PresetFile& file : preset_files()) {
-    list.push_back({std::string(file.name), Json::parse(file.text).at("about")});
+    const Json json = Json::parse(file.text);
+    list.push_back({std::string(file.name), json.at("about"),
+                    json.value("published_million_parameters", 0.0)});
   }
   return list;
 }

@@ -1,7 +1,7 @@
 // Named configurations: data files (model/presets/*.json), compiled in.
 //
-// A file has ModelConfig's fields, `about` in a few words, and perhaps `extends`: the preset whose
-// values it starts from.
+// A file has ModelConfig's fields, `about` in a few words, and optionally `extends` (the preset whose
+// values it starts from) and `published_million_parameters` (which a test checks).
 #pragma once
 
 #include <string>
@@ -15,6 +15,7 @@ namespace heed {
 struct Preset {
   std::string name;
   std::string about;
+  double published_million_parameters = 0;  // 0: none published
 };
 
 // All of them, by name.

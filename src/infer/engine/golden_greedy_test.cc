@@ -7,6 +7,7 @@
 
 #include "infer/engine/decode_batch.h"
 #include "infer/search/sampler.h"
+#include "model/golden_models_testing.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
 
@@ -121,25 +122,18 @@ class Greedy {
   std::vector<Running> running_;
 };
 
-class GoldenGreedyTest : public testing::TestWithParam<const char*> {};
+class GoldenGreedyTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenGreedyTest, TheIdsAreTheSame) {
-  const std::string folder = std::string(HEED_TEST_DATA) + "/golden/models/" + GetParam();
+  const std::string folder = golden_model_folder(GetParam());
   const json golden = read_json(folder + "/golden.json");
   const auto expected = golden["greedy"].get<std::vector<Ids>>();
   ASSERT_FALSE(expected.empty());
   EXPECT_EQ(Greedy(folder).generate(golden), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenGreedyTest,
-                         testing::Values("bart", "bloom-alibi", "byt5", "gpt2",
-                                         "gptneo-localglobal", "llama-gqa", "marian",
-                                         "mistral-window", "mt5", "t5", "t5-v1.1-gated"),
-                         [](const auto& suite) {
-                           std::string name = suite.param;
-                           for (char& c : name) c = std::isalnum(c) ? c : '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, GoldenGreedyTest, testing::ValuesIn(golden_models("greedy")),
+                         [](const auto& test) { return test_name(test.param); });
 
 }  // namespace
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "heed/engine.h"
+#include "model/golden_models_testing.h"
 
 namespace heed {
 namespace {
@@ -13,10 +14,6 @@ using nlohmann::json;
 using Ids = std::vector<int32_t>;
 
 json read_json(const std::string& path) { return json::parse(std::ifstream(path)); }
-
-std::string folder_of(const std::string& model) {
-  return std::string(HEED_TEST_DATA) + "/golden/models/" + model;
-}
 
 // All inputs of a golden.json at once.
 std::vector<Result> run_all(Engine& engine, const json& golden, const SearchOptions& search) {
@@ -29,15 +26,15 @@ std::vector<Result> run_all(Engine& engine, const json& golden, const SearchOpti
   return results;
 }
 
-class GoldenSearchTest : public testing::TestWithParam<const char*> {
+class GoldenSearchTest : public testing::TestWithParam<std::string> {
  protected:
   GoldenSearchTest() {
     search_ = model_.search_options();
     search_.max_new_tokens = model_.has_source() ? 14 : 12;  // see generate_is
   }
 
-  json golden_ = read_json(folder_of(GetParam()) + "/golden.json");
-  Model model_ = Model::load(folder_of(GetParam()));
+  json golden_ = read_json(golden_model_folder(GetParam()) + "/golden.json");
+  Model model_ = Model::load(golden_model_folder(GetParam()));
   SearchOptions search_;
 };
 
@@ -74,15 +71,8 @@ TEST_P(GoldenSearchTest, Beam) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenSearchTest,
-                         testing::Values("bart", "bloom-alibi", "byt5", "gpt2",
-                                         "gptneo-localglobal", "llama-gqa", "marian",
-                                         "mistral-window", "mt5", "t5", "t5-v1.1-gated"),
-                         [](const auto& suite) {
-                           std::string name = suite.param;
-                           for (char& c : name) c = std::isalnum(c) ? c : '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, GoldenSearchTest, testing::ValuesIn(golden_models("greedy")),
+                         [](const auto& test) { return test_name(test.param); });
 
 TEST(Stories, GreedyGenerationEqualsTheReference) {
   const std::string folder = std::string(HEED_SHARED) + "/golden/models-real/stories260K";
