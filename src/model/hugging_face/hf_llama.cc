@@ -217,6 +217,32 @@ void qwen2_fields(HfFields& f, ModelConfig& c) {
   qwen2_windows(f, c);
 }
 
+void gemma_fields(HfFields& f, ModelConfig& c) {
+  rms_decoder_basics(f, c,
+                     {.vocabulary = 256000,
+                      .width = 3072,
+                      .ffn = 24576,
+                      .layers = 28,
+                      .heads = 16,
+                      .kv_heads = 16,
+                      .head_dim = 256,
+                      .positions = 8192,
+                      .pad_id = 0,
+                      .bos_id = 2,
+                      .eos_id = 1});
+  f.always("norm_place", c.norm_place, NormPlace::pre);
+  f.always("norm_offset", c.norm_offset, 1);
+  f.always("embedding_scale", c.embedding_scale, EmbeddingScale::sqrt_width);
+  f.always("ffn_bias", c.ffn_bias, false);
+  f.always("attention", c.attention, AttentionSpan::full);
+  f.always("attention_scale", c.attention_scale, 0);
+  f.always("attention_soft_cap", c.attention_soft_cap, 0);
+  f.always("logits_soft_cap", c.logits_soft_cap, 0);
+  f.value({"hidden_activation"}, c.activation, Activation::gelu_tanh);
+  f.choice("attention_bias", c.attention_bias, AttentionBias::all, AttentionBias::none, false);
+  f.choice("tie_word_embeddings", c.tying, Tying::all, Tying::none, true);
+}
+
 void gemma2_fields(HfFields& f, ModelConfig& c) {
   rms_decoder_basics(f, c,
                      {.vocabulary = 256000,
@@ -322,6 +348,8 @@ std::vector<HfArchitecture> hf_llama_family() {
                               mistral_fields, llama_names));
   family.push_back(
       llama_like("qwen2", classes("Qwen2ForCausalLM", "Qwen2Model"), qwen2_fields, llama_names));
+  family.push_back(
+      llama_like("gemma", classes("GemmaForCausalLM", "GemmaModel"), gemma_fields, llama_names));
   family.push_back(llama_like("gemma2", classes("Gemma2ForCausalLM", "Gemma2Model"), gemma2_fields,
                               gemma2_names));
   return family;
