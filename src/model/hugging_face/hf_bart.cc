@@ -1,4 +1,4 @@
-// The encoder–decoders of fairseq's line: marian, bart, pegasus, m2m_100.
+// The encoder–decoders of fairseq's line: marian, bart, mbart, pegasus, m2m_100.
 #include "model/hugging_face/hf_architectures.h"
 
 namespace heed {
@@ -129,6 +129,16 @@ void bart_fields(HfFields& f, ModelConfig& c) {
   shared_embeddings(f, c);
 }
 
+void mbart_fields(HfFields& f, ModelConfig& c) {
+  common_fields(f, c,
+                {.norm_place = NormPlace::pre,
+                 .embedding_norm = true,
+                 .position = Position::learned,
+                 .decoder_start_id = -1});
+  f.always("position_offset", c.position_offset, 2);
+  shared_embeddings(f, c);
+}
+
 void pegasus_fields(HfFields& f, ModelConfig& c) {
   common_fields(f, c,
                 {.norm_place = NormPlace::pre,
@@ -226,6 +236,8 @@ std::vector<HfArchitecture> hf_bart_family() {
                              marian_fields, sinusoidal_names));
   family.push_back(bart_like("bart", seq2seq_classes("BartForConditionalGeneration", "BartModel"),
                              bart_fields, bart_names));
+  family.push_back(bart_like("mbart", seq2seq_classes("MBartForConditionalGeneration", "MBartModel"),
+                             mbart_fields, bart_names));
   family.push_back(bart_like("pegasus",
                              seq2seq_classes("PegasusForConditionalGeneration", "PegasusModel"),
                              pegasus_fields, sinusoidal_names));
