@@ -9,11 +9,11 @@
 namespace heed {
 namespace {
 
-// Collects what is wrong, one sentence each.
+// Collects problems, one sentence each.
 class Problems {
  public:
-  void unless(bool fine, std::string problem) {
-    if (!fine) list_.push_back(std::move(problem));
+  void unless(bool valid, std::string problem) {
+    if (!valid) list_.push_back(std::move(problem));
   }
   std::vector<std::string> take() { return std::move(list_); }
 
@@ -27,7 +27,7 @@ void check_sizes(const ModelConfig& c, Problems& p) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const auto positive = [&](const char* name, int64_t value) {
     p.unless(value > 0 && value < kMost,
-             std::string(name) + " is " + std::to_string(value) + ", must be positive");
+             std::string(name) + " must be positive, got " + std::to_string(value));
   };
   positive("vocabulary", c.vocabulary);
   positive("width", c.width);
@@ -36,7 +36,7 @@ void check_sizes(const ModelConfig& c, Problems& p) {
   positive("max_positions", c.max_positions);
   const auto not_negative = [&](const char* name, int64_t value) {
     p.unless(value >= 0 && value < kMost,
-             std::string(name) + " is " + std::to_string(value) + ", must not be negative");
+             std::string(name) + " must not be negative, got " + std::to_string(value));
   };
   not_negative("target_vocabulary", c.target_vocabulary);
   not_negative("decoder_heads", c.decoder_heads);
@@ -50,37 +50,39 @@ void check_sizes(const ModelConfig& c, Problems& p) {
   if (c.family != Family::encoder_only) positive("decoder_layers", c.decoder_layers);
   for (const auto& [name, layers] :
        {std::pair{"encoder_layers", c.encoder_layers}, {"decoder_layers", c.decoder_layers}}) {
-    p.unless(layers <= kMostLayers, std::string(name) + " is " + std::to_string(layers) +
-                                        ", at most " + std::to_string(kMostLayers));
+    p.unless(layers <= kMostLayers, std::string(name) + " must be at most " +
+                                        std::to_string(kMostLayers) + ", got " +
+                                        std::to_string(layers));
   }
   for (const int heads : {c.heads, c.decoder_heads}) {
     if (heads <= 0) continue;
-    p.unless(c.head_dim > 0 || c.width % heads == 0, "width " + std::to_string(c.width) +
-                                                         " is not a multiple of heads " +
+    p.unless(c.head_dim > 0 || c.width % heads == 0, "width must be a multiple of heads, got " +
+                                                         std::to_string(c.width) + " and " +
                                                          std::to_string(heads) + "; set head_dim");
-    p.unless(c.kv_heads <= 0 || heads % c.kv_heads == 0, "heads " + std::to_string(heads) +
-                                                             " is not a multiple of kv_heads " +
-                                                             std::to_string(c.kv_heads));
+    p.unless(c.kv_heads <= 0 || heads % c.kv_heads == 0,
+             "heads must be a multiple of kv_heads, got " + std::to_string(heads) + " and " +
+                 std::to_string(c.kv_heads));
   }
 }
 
 void check_positions(const ModelConfig& c, Problems& p) {
   if (c.position == Position::sinusoidal) {
-    p.unless(c.width % 2 == 0, "sinusoidal positions need an even width");
-    // The table is computed, so no file that would have to be as large stands behind these numbers.
+    p.unless(c.width % 2 == 0, "width must be even with sinusoidal positions");
+    // The table is computed, so no file size bounds these numbers.
     constexpr int64_t kMostSinusoids = int64_t{1} << 28;  // 1 GB
     const int64_t most = kMostSinusoids / std::max<int64_t>(c.width, 1) - c.position_offset;
-    p.unless(c.max_positions <= most, "max_positions is " + std::to_string(c.max_positions) +
-                                          ", at most " + std::to_string(most) +
-                                          " of such sinusoids fit into memory");
+    p.unless(c.max_positions <= most, "max_positions must be at most " + std::to_string(most) +
+                                          ", so that the table of sinusoids fits into 1 GB, got " +
+                                          std::to_string(c.max_positions));
   }
   if (c.position == Position::rope) {
     p.unless(c.rope_base > 0, "rope_base must be positive");
     p.unless(c.rope_fraction > 0 && c.rope_fraction <= 1,
-             "rope_fraction is " + number(c.rope_fraction) + ", must be in (0, 1]");
+             "rope_fraction must be in (0, 1], got " + number(c.rope_fraction));
     p.unless(c.rope_factor > 0, "rope_factor must be positive");
     if (c.rope_scaling == RopeScaling::llama3) {
-      p.unless(c.rope_original_positions > 0, "rope_scaling llama3 needs rope_original_positions");
+      p.unless(c.rope_original_positions > 0,
+               "rope_original_positions must be positive with rope_scaling llama3");
       p.unless(c.rope_high_frequency_factor > c.rope_low_frequency_factor,
                "rope_high_frequency_factor must exceed rope_low_frequency_factor");
     }
@@ -91,7 +93,7 @@ void check_positions(const ModelConfig& c, Problems& p) {
   }
   p.unless(c.position_offset == 0 || c.position == Position::learned ||
                c.position == Position::sinusoidal,
-           "position_offset is for learned and sinusoidal positions");
+           "position_offset must be 0 unless position is learned or sinusoidal");
 }
 
 void check_attention(const ModelConfig& c, Problems& p) {
@@ -100,45 +102,49 @@ void check_attention(const ModelConfig& c, Problems& p) {
   p.unless(std::none_of(c.windows.begin(), c.windows.end(), [](auto w) { return w < 0; }),
            "windows must not be negative");
   p.unless(c.attention != AttentionSpan::full || c.windows.empty(),
-           "windows are given, but attention is full");
+           "windows must be empty when attention is full");
   p.unless(c.attention == AttentionSpan::full || windows,
-           "attention is " + std::string(name_of(c.attention)) + ", but windows has no window");
+           "windows must have a window when attention is " + std::string(name_of(c.attention)));
   p.unless(c.attention != AttentionSpan::longformer || c.family == Family::encoder_only,
-           "longformer attention is for encoder_only models");
+           "family must be encoder_only when attention is longformer");
   p.unless(c.attention_scale >= 0, "attention_scale must not be negative");
   p.unless(c.attention_soft_cap >= 0, "attention_soft_cap must not be negative");
   p.unless(c.residual == Residual::sequential ||
                (c.norm_place == NormPlace::pre && c.family != Family::encoder_decoder),
-           "parallel residuals need norm_place pre and no cross-attention");
+           "residual must be sequential unless norm_place is pre and there is no cross-attention");
 }
 
 void check_head(const ModelConfig& c, Problems& p) {
   const bool labelled =
       c.head == Head::classifier || c.head == Head::token_classifier || c.head == Head::regression;
-  p.unless(!labelled || c.labels > 0, "head " + std::string(name_of(c.head)) + " needs labels");
+  p.unless(!labelled || c.labels > 0,
+           "labels must be positive when head is " + std::string(name_of(c.head)));
   p.unless(c.head != Head::masked_lm || c.family == Family::encoder_only,
-           "masked_lm is for encoder_only models");
+           "family must be encoder_only when head is masked_lm");
   p.unless(c.head != Head::language_model || c.family != Family::encoder_only,
-           "language_model is not for encoder_only models");
+           "family must have a decoder when head is language_model");
   const bool two = c.family == Family::encoder_decoder;
-  p.unless(two || c.target_vocabulary == 0, "target_vocabulary is for encoder_decoder models");
-  p.unless(two || c.tying != Tying::source_target, "tying source_target needs two embeddings");
+  p.unless(two || c.target_vocabulary == 0,
+           "target_vocabulary must be 0 unless family is encoder_decoder");
+  p.unless(two || c.tying != Tying::source_target,
+           "family must be encoder_decoder when tying is source_target");
   p.unless(c.target_vocabulary == 0 || c.target_vocabulary == c.vocabulary ||
                c.tying == Tying::none || c.tying == Tying::target_output,
-           "source and target share a matrix, but vocabulary and target_vocabulary differ");
-  // A cap is made by the output layer's own tanh, which comes after its bias.
+           "target_vocabulary must equal vocabulary when source and target share a matrix");
+  // The cap is the output layer's tanh activation, which is applied after the bias.
   p.unless(c.logits_soft_cap == 0 || !c.output_bias,
-           "logits_soft_cap is for logits without output_bias");
+           "logits_soft_cap must be 0 when there is an output_bias");
   p.unless(c.logits_soft_cap >= 0, "logits_soft_cap must not be negative");
   for (const auto& [name, value] : {std::pair{"dropout", c.dropout},
                                     {"attention_dropout", c.attention_dropout},
                                     {"activation_dropout", c.activation_dropout},
                                     {"embedding_dropout", c.embedding_dropout}}) {
     p.unless(value >= 0 && value < 1,
-             std::string(name) + " is " + number(value) + ", must be in [0, 1)");
+             std::string(name) + " must be in [0, 1), got " + number(value));
   }
   p.unless(c.norm_eps > 0, "norm_eps must be positive");
-  p.unless(c.norm_offset == 0 || c.norm == NormKind::rms_norm, "norm_offset is for rms_norm");
+  p.unless(c.norm_offset == 0 || c.norm == NormKind::rms_norm,
+           "norm_offset must be 0 unless norm is rms_norm");
 }
 
 }  // namespace
@@ -171,7 +177,7 @@ std::vector<std::string> validate(const ModelConfig& c) {
 void check(const ModelConfig& config, const std::string& where) {
   const auto problems = validate(config);
   if (problems.empty()) return;
-  std::string message = where + ": the model's configuration cannot be:";
+  std::string message = where + ": invalid model configuration:";
   for (const std::string& problem : problems) message += " " + problem + ";";
   message.pop_back();
   throw Error(ErrorCode::invalid_argument, message, "correct the named fields");
@@ -199,7 +205,7 @@ ModelConfig config_from_json(const std::string& text, const ModelConfig& default
     if (found == json.end()) return;
     const std::string expected = read_value(*found, field);
     if (!expected.empty()) {
-      problems.push_back(std::string(name) + " is " + found->dump() + ", expected " + expected);
+      problems.push_back(std::string(name) + " must be " + expected + ", got " + found->dump());
     }
   });
   for (const auto& [key, value] : json.items()) {

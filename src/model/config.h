@@ -1,11 +1,11 @@
-// What a model is: one field, and where there are kinds of it one enum, for each thing that the
-// Transformer literature swaps. Every model that Heed knows is a point in this space.
+// The configuration of a model: one field for each part that Transformer variants exchange. Every
+// supported model is a combination of these fields.
 //
 //   ModelConfig c = preset("transformer-base");   // model/presets.h
 //   c.position = Position::rope;
 //   for (const std::string& problem : validate(c)) …
 //
-// describe() lists each field once; JSON, flags, documentation and equality are made from it.
+// describe() lists each field once; JSON, flags and documentation are generated from it.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ enum class NormPlace { pre, post, both };
 // sequential: attention, then FFN. parallel: x + attention(x) + ffn(x), GPT-NeoX.
 enum class Residual { sequential, parallel };
 
-// full: every key. sliding_window: the nearest ones. longformer: a window on both sides, and global
-// tokens with projections of their own. The pattern of windows says which layers.
+// full: all keys. sliding_window: the nearest keys. longformer: a window on both sides, and global
+// tokens with separate projections. `windows` gives the window of each layer.
 enum class AttentionSpan { full, sliding_window, longformer };
 
-// Which of attention's projections have a bias.
+// The attention projections that have a bias.
 enum class AttentionBias { none, qkv, out, all };
 
 enum class FfnKind { plain, gated };
 
-// Which embedding matrices are one: the target's with the output, source's with target's, or all.
+// Shared embedding matrices: target and output, source and target, or all three.
 enum class Tying { none, target_output, source_target, all };
 
 enum class EmbeddingScale { none, sqrt_width };
@@ -52,9 +52,9 @@ enum class Head {
   embedding,
 };
 
-// How weights start. xavier: the paper. normal: 0.02, BERT. gpt2: 0.02, less for what adds to the
-// residual stream. t5: one over the root of what a product sums over. by_family: xavier, normal and
-// gpt2 for encoder_decoder, encoder_only and decoder_only.
+// Weight initialisation. xavier: as in Vaswani et al. normal: σ = 0.02, BERT. gpt2: σ = 0.02, scaled
+// by 1/√(2 layers) for projections into the residual stream. t5: 1/√fan_in. by_family: xavier,
+// normal and gpt2 for encoder_decoder, encoder_only and decoder_only.
 enum class Initialisation { by_family, xavier, normal, gpt2, t5 };
 
 enum class Side { encoder, decoder };
@@ -83,7 +83,7 @@ struct StackConfig {
 struct ModelConfig {
   Family family = Family::encoder_decoder;
 
-  // Sizes. A decoder_… of 0 means: as the encoder's.
+  // Sizes. For a decoder_… field, 0 means the encoder's value.
   int64_t vocabulary = 32000;
   int64_t target_vocabulary = 0;
   int64_t width = 512;
@@ -98,11 +98,11 @@ struct ModelConfig {
 
   // Positions.
   Position position = Position::sinusoidal;
-  int64_t max_positions = 512;  // the longest sequence; only `learned` cannot go beyond
+  int64_t max_positions = 512;  // maximum sequence length; a hard limit for position tables only
   SinusoidLayout sinusoid_layout = SinusoidLayout::interleaved;
   int position_offset = 0;  // rows of the table before position 0
   float rope_base = 10000;
-  float rope_fraction = 1;  // of head_dim that is turned
+  float rope_fraction = 1;  // fraction of head_dim that is rotated
   RopeLayout rope_layout = RopeLayout::half;
   RopeScaling rope_scaling = RopeScaling::none;
   float rope_factor = 1;
@@ -123,7 +123,7 @@ struct ModelConfig {
 
   // Attention.
   AttentionSpan attention = AttentionSpan::full;
-  std::vector<int64_t> windows{};  // a pattern over the layers, repeated; 0: that layer sees all
+  std::vector<int64_t> windows{};  // a pattern over the layers, repeated; 0: full attention
   float attention_scale = 0;       // 0: 1/√head_dim
   float attention_soft_cap = 0;    // 0: none
   AttentionBias attention_bias = AttentionBias::all;
@@ -146,10 +146,10 @@ struct ModelConfig {
   Head head = Head::language_model;
   int labels = 0;
   Pooling pooling = Pooling::first;
-  // Of the layer before the output. none: no layer; for masked_lm, which has one always: as the
-  // feed-forward layer's.
+  // Activation of the layer before the output. none: no such layer; masked_lm, which always has
+  // one, then uses `activation`.
   Activation head_activation = Activation::none;
-  // encoder_only: BERT's pooled first token; of masked_lm with the next-sentence answer on it.
+  // encoder_only: BERT's pooler; with masked_lm also the next-sentence head.
   bool pooler = false;
 
   // Dropout, in training.
@@ -164,7 +164,7 @@ struct ModelConfig {
 
   Initialisation initialisation = Initialisation::by_family;
 
-  // Ids with a meaning; -1: there is none.
+  // Special ids; -1: none.
   int pad_id = -1;
   int bos_id = -1;
   int eos_id = -1;
@@ -187,16 +187,16 @@ struct ModelConfig {
 template <class Config, class Visitor>
 void describe(Config& c, Visitor&& visit);
 
-// No model is deeper; a config that says so is a mistake or an attack.
+// A sanity limit: a config with more layers is invalid or malicious.
 inline constexpr int kMostLayers = 10000;
 
-// Everything that is wrong with a config, each as a sentence that names the field; empty: fine.
+// All problems of a config, each as a sentence that names the field; empty: valid.
 std::vector<std::string> validate(const ModelConfig& config);
 // Throws invalid_argument with all problems when there are any.
 void check(const ModelConfig& config, const std::string& where);
 
 std::string to_json(const ModelConfig& config);
-// Starts from `defaults`; unknown keys and values are errors with a suggestion, all in one.
+// Starts from `defaults`. Throws one error that lists all unknown keys and values, with suggestions.
 ModelConfig config_from_json(const std::string& json, const ModelConfig& defaults,
                              const std::string& where);
 

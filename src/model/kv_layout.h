@@ -1,11 +1,11 @@
-// Where a decoder's keys and values are in a cache, and what one batch sees of it.
+// The layout of a paged KV cache, and a batch's view of it.
 //
-// A cache is made of blocks of equal size, each with the keys and values of kKvBlock positions for
-// `layers_per_block` layers. Layers that keep the same positions form a group with one table of
-// blocks a sequence. A model whose layers all see everything has one group. Where windows differ
-// (local and global layers interleaved) groups differ, so that local layers can give back blocks
-// which global ones still need. In an encoder-decoder model the source's keys are groups too, which
-// all beams of a sentence share.
+// The cache consists of blocks of equal size, each with K and V of kKvBlock positions for
+// `layers_per_block` layers. Layers that keep the same positions form a group, which has one block
+// table per sequence. A model with full attention in all layers has one group. Layers with different
+// windows are in different groups, so that local layers can free blocks that global layers still
+// need. In an encoder_decoder model the K and V of cross-attention form groups too; all beams of a
+// sequence share them.
 //
 // infer/cache/kv_cache.h owns blocks and tables; the Transformer only borrows a KvView.
 #pragma once
@@ -20,8 +20,8 @@ namespace heed {
 
 struct KvLayout {
   struct Group {
-    bool cross = false;  // the source's positions; false: the sequence's own
-    int64_t window = 0;  // the nearest positions, itself among them, that a query sees; 0: all
+    bool cross = false;  // positions of the source; false: of the sequence itself
+    int64_t window = 0;  // nearest positions that a query sees, its own included; 0: all
   };
   struct Place {
     int group = 0;
@@ -41,7 +41,7 @@ struct KvLayout {
 // Of a model with a decoder.
 KvLayout kv_layout(const ModelConfig& config);
 
-// What a batch sees of a cache.
+// The blocks of a batch's sequences.
 struct KvView {
   const KvLayout* layout = nullptr;
   float* data = nullptr;            // [blocks, block_floats]; not touched while measuring

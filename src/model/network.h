@@ -1,4 +1,4 @@
-// A network: what it is, its weights, and the text that runs them.
+// A network: its configuration, its weights and the Transformer that runs them.
 //
 //   const Network model = Network::load("models/bert");       // a folder in Hugging Face's layout
 //   Var hidden = model.transformer().hidden(ctx, {.source = packed.batch()});
@@ -17,7 +17,7 @@
 namespace heed {
 
 struct NetworkLoadOptions {
-  bool dropout = true;  // false: all of it 0, so that gradients depend on nothing random
+  bool dropout = true;  // false: all dropout is 0, so that gradients are deterministic
   WeightForm form = WeightForm::trainable;
 };
 
@@ -28,9 +28,9 @@ struct NetworkSaveOptions {
 
 class Network {
  public:
-  // Weights that start from a seed.
+  // Newly initialized weights.
   explicit Network(const ModelConfig& config, uint64_t seed = 0);
-  // Weights from elsewhere, of the same config.
+  // Given weights of the same config.
   Network(HfConfig hf, Parameters parameters);
   // Reads config.json and the tensors beside it. Throws not_found, corrupt_file or unsupported.
   static Network load(const std::string& folder, const NetworkLoadOptions& options = {});
@@ -40,8 +40,8 @@ class Network {
   static Network from_files(const std::string& config, const TensorFile& tensors,
                             const std::string& where, const NetworkLoadOptions& options = {});
 
-  // Writes config.json and the tensors, as a Hugging Face model where one is equivalent. The folder
-  // is made if it is not there.
+  // Writes config.json and the tensors, as a Hugging Face model where an equivalent exists. Creates
+  // the folder.
   void save(const std::string& folder, const NetworkSaveOptions& options = {}) const;
 
   const ModelConfig& config() const { return parts_->hf.config; }
@@ -49,7 +49,7 @@ class Network {
   Parameters& parameters() { return parts_->parameters; }
   const Parameters& parameters() const { return parts_->parameters; }
   const Transformer& transformer() const { return *parts_->transformer; }
-  // For training. References to transformer() from before the first call are void.
+  // For training. The first call invalidates references to transformer().
   void add_gradients(GradientMemory memory = GradientMemory::kept);
   // See Transformer; after add_gradients().
   void set_activation_checkpointing(bool on) {
@@ -61,7 +61,7 @@ class Network {
   struct Parts {
     HfConfig hf;
     Parameters parameters;
-    std::optional<Transformer> transformer;  // last to come, first to go
+    std::optional<Transformer> transformer;  // borrows the others
   };
   std::unique_ptr<Parts> parts_;
 };

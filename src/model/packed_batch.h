@@ -1,4 +1,4 @@
-// A batch that owns its numbers: sequences of ids put end to end.
+// A batch that owns its rows: sequences of ids, concatenated.
 //
 //   PackedBatch packed({{5, 6, 7}, {8, 9}});
 //   model.transformer().hidden(ctx, {.source = packed.batch()});

@@ -10,10 +10,10 @@
 namespace heed {
 namespace {
 
-// BERT's and GPT-2's spread of every matrix.
+// Standard deviation of BERT's and GPT-2's matrices.
 constexpr float kSpread = 0.02f;
 
-// Adds a config's weights to a list, in the order in which a forward pass meets them.
+// Lists a config's weights in the order of a forward pass.
 class Declaration {
  public:
   explicit Declaration(const ModelConfig& config)
@@ -70,7 +70,7 @@ class Declaration {
     if (init_ == Initialisation::t5) deviation = 1;
     specs_.push_back({name, rows, c_.width, Init::normal, deviation});
   }
-  // T5's scores are not divided by √head_dim; its queries start that much smaller instead.
+  // T5 does not divide scores by √head_dim; its query matrix is initialized that much smaller.
   void shrink_queries(int head_dim) {
     if (init_ != Initialisation::t5) return;
     const auto found = std::find_if(specs_.rbegin(), specs_.rend(), [](const ParameterSpec& spec) {
@@ -107,8 +107,8 @@ class Declaration {
     const int64_t q = s.query_width(), kv = s.key_width();
     const bool bias =
         c_.attention_bias == AttentionBias::all || c_.attention_bias == AttentionBias::qkv;
-    // fairseq and PyTorch start q, k and v smaller by √2 than Xavier has it. With much dropout the
-    // decoder else takes long to find out that it can look at the source.
+    // fairseq and PyTorch initialize q, k and v smaller than Xavier by √2. Otherwise, with much
+    // dropout, cross-attention is slow to learn.
     const float gain = init_ == Initialisation::xavier ? std::sqrt(0.5f) : 1;
     if (cross) {
       linear(name + ".q", q, c_.width, bias, {}, gain);
@@ -130,7 +130,7 @@ class Declaration {
 
   void stack(const StackConfig& s) {
     const std::string name = s.name;
-    // GPT-2: what adds to the residual stream shrinks with the number of additions.
+    // GPT-2: projections into the residual stream shrink with the number of additions.
     const float shrink = init_ == Initialisation::gpt2 ? one_over_root(2 * int64_t{s.layers}) : 1;
     if (c_.position == Position::t5_bias) {
       const float deviation = init_ == Initialisation::t5 ? one_over_root(c_.width) : kSpread;
@@ -251,14 +251,14 @@ Parameters::Parameters(const ModelConfig& config, Storage storage, const WeightT
     offsets_.push_back(at);
     const auto found = types.find(specs_[i].name);
     if (found != types.end()) {
-      HEED_CHECK(can_be_packed(specs_[i]), "not to be packed: " + specs_[i].name);
+      HEED_CHECK(can_be_packed(specs_[i]), "parameters: must not be packed: " + specs_[i].name);
       packed_[i] = {found->second, specs_[i].rows, specs_[i].cols};
       packed_total += packed_size(packed_[i]);
     } else {
       at += (specs_[i].size() + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
     }
     const bool fresh = by_name_.emplace(specs_[i].name, i).second;
-    HEED_CHECK(fresh, "declared twice: " + specs_[i].name);
+    HEED_CHECK(fresh, "parameters: must be declared once: " + specs_[i].name);
   }
   if (storage == Storage::numbers) values_.resize(static_cast<size_t>(at));
   if (packed_total == 0) return;
@@ -271,11 +271,11 @@ Parameters::Parameters(const ModelConfig& config, Storage storage, const WeightT
 
 namespace {
 
-// Gives a weight's first numbers, in order, to write(numbers): some rows at a time.
+// Calls write(row, rows, values) with a weight's initial values, some rows at a time.
 template <class Write>
 void each_initial_rows(const ParameterSpec& spec, uint64_t seed, const Write& write) {
   constexpr int64_t kPieceFloats = 1 << 18;
-  // A stream of its own: a weight's start does not depend on which others there are before it.
+  // A separate random stream: initial values do not depend on the other weights.
   Random random({.seed = seed, .site = stream_of(spec.name)});
   const std::vector<int64_t> whole{spec.rows};
   const int64_t piece = std::max<int64_t>(kPieceFloats / std::max<int64_t>(spec.cols, 1), 1);
@@ -379,7 +379,7 @@ void Parameters::abandon_gradients() {
 
 size_t Parameters::index(std::string_view name) const {
   const auto found = by_name_.find(name);
-  HEED_CHECK(found != by_name_.end(), "no weight " + std::string(name));
+  HEED_CHECK(found != by_name_.end(), "parameters: no weight " + std::string(name));
   return found->second;
 }
 

@@ -1,8 +1,8 @@
 // The weights of a model: declared once, and owned in contiguous buffers.
 //
-// declare() is the only list of weights. Allocation, initialisation, saving, loading, counting and
-// naming all follow it. Linear matrices are [out, in]; what one product makes is one matrix: q, k
-// and v, or gate and up, by rows.
+// declare() is the only list of weights; allocation, initialisation, saving, loading and counting use
+// it. Linear matrices are [out, in]. Projections that share an input are one matrix, concatenated by
+// rows: q, k and v; gate and up.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace heed {
 
-// How a weight starts.
+// Initialisation of a weight.
 enum class Init {
   zeros,
   ones,
@@ -47,12 +47,12 @@ using kernels::PackedWeight;
 using kernels::WeightType;
 
 // Whether a weight may be packed (kernels/matmul/packed_weight.h): the matrices of linear layers and the
-// tables of tokens, which are almost all of a model.
+// token embeddings, which are almost all of a model.
 bool can_be_packed(const ParameterSpec& spec);
 
-// The type of each weight that is to be packed; the others are plain floats.
+// The type of each packed weight; the others are f32.
 using WeightTypes = std::map<std::string, WeightType, std::less<>>;
-// All that can be, of one type.
+// Every weight that can be packed, of one type.
 WeightTypes packed_types(const ModelConfig& config, WeightType type);
 int64_t parameter_count(const ModelConfig& config);
 
@@ -64,10 +64,9 @@ class Parameters {
  public:
   // Values only; training adds gradients.
   explicit Parameters(const ModelConfig& config);
-  // The same, with some matrices packed, all zero: for inference alone.
+  // The same with some matrices packed, all zero: for inference only.
   Parameters(const ModelConfig& config, const WeightTypes& types);
-  // Names and shapes without numbers, gradients included: enough for a measuring run of a model of
-  // any size, and for nothing else.
+  // Names and shapes without values: only for measuring runs of a model of any size.
   static Parameters shapes_only(const ModelConfig& config);
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
@@ -96,11 +95,11 @@ class Parameters {
   bool is_packed() const { return packed_memory_.has_value(); }  // any of them
   bool is_packed(std::string_view name) const;
   PackedWeight packed(std::string_view name) const;
-  // The numbers of any weight, which for a packed one are made here.
+  // A copy of any weight as f32; a packed one is dequantized.
   std::vector<float> floats(std::string_view name) const;
   int64_t bytes() const;  // of all weights, without gradients
 
-  // Those of weights that are not packed.
+  // Of weights that are not packed.
   std::span<float> values(std::string_view name);
   std::span<const float> values(std::string_view name) const;
   std::span<const float> gradient(std::string_view name) const;

@@ -211,7 +211,7 @@ TEST_F(QuantizeTest, IsForInferenceAlone) {
   Quantized made = quantized("gpt2", WeightType::int8);
   expect_error(ErrorCode::unsupported, "cannot be trained", [&] { made.network.add_gradients(); });
   made.network.save(path("saved"));
-  expect_error(ErrorCode::unsupported, "for inference alone",
+  expect_error(ErrorCode::unsupported, "must be floats for training",
                [&] { Network::load(path("saved")); });
 }
 

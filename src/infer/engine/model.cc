@@ -63,8 +63,8 @@ Model Model::from_parts(const std::string& name, const std::string& config,
                         const TensorFile& tensors, const std::optional<std::string>& generation) {
   Model model;
   model.name_ = name;
-  model.network_ = std::make_shared<const Network>(Network::from_files(
-      config, tensors, name, {.dropout = false, .form = WeightForm::stored}));
+  model.network_ = std::make_shared<const Network>(
+      Network::from_files(config, tensors, name, {.dropout = false, .form = WeightForm::stored}));
   const Json json = parse_json(config, name + "/config.json");
   GenerationSettings settings = read_generation_settings(
       json, generation ? parse_json(*generation, name + "/generation_config.json") : Json(), name);
@@ -78,10 +78,9 @@ Model Model::from_parts(const std::string& name, const std::string& config,
 Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
   const std::string config = file_text(folder + "/config.json");
   const std::string generation = folder + "/generation_config.json";
-  Model model = from_parts(folder, config, TensorFile::open(folder),
-                           std::filesystem::exists(generation)
-                               ? std::optional(file_text(generation))
-                               : std::nullopt);
+  Model model = from_parts(
+      folder, config, TensorFile::open(folder),
+      std::filesystem::exists(generation) ? std::optional(file_text(generation)) : std::nullopt);
   if (!options.tokenizer) return model;
   try {
     model.tokenizer_ = load_tokenizer(folder);
@@ -93,9 +92,9 @@ Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
 
 Model Model::from_memory(ModelFiles files) {
   const TensorFile tensors = TensorFile::from_bytes(std::move(files.tensors), files.name);
-  Model model = from_parts(
-      files.name, files.config, tensors,
-      files.generation.empty() ? std::nullopt : std::optional(files.generation));
+  Model model =
+      from_parts(files.name, files.config, tensors,
+                 files.generation.empty() ? std::nullopt : std::optional(files.generation));
   if (!files.tokenizer.empty()) {
     const std::string place = files.name + "/tokenizer.json";
     model.tokenizer_ =

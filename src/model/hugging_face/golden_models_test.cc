@@ -53,7 +53,8 @@ Difference difference(const std::vector<float>& found, const std::vector<float>&
 
 class GoldenModels : public testing::TestWithParam<std::string> {
  protected:
-  GoldenModels() : out_(testing::TempDir() + "heed_golden_"), folder_(golden_model_folder(GetParam())) {
+  GoldenModels()
+      : out_(testing::TempDir() + "heed_golden_"), folder_(golden_model_folder(GetParam())) {
     // Two tests of one model may run at the same time.
     std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
     std::replace(test.begin(), test.end(), '/', '_');
@@ -141,7 +142,8 @@ TEST_P(GoldenModels, ComeBackByteForByte) {
   EXPECT_EQ(json::parse(again.hugging_face().other_fields),
             json::parse(model.hugging_face().other_fields));
 
-  const TensorFile before = TensorFile::open(golden_model_folder(GetParam()) + "/model.safetensors");
+  const TensorFile before =
+      TensorFile::open(golden_model_folder(GetParam()) + "/model.safetensors");
   const TensorFile after = TensorFile::open(folder.string());
   EXPECT_EQ(before.tensors().size(), after.tensors().size());
   for (const TensorView& tensor : before.tensors()) {

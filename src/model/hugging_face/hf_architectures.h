@@ -1,7 +1,7 @@
-// The table of Hugging Face architectures that Heed reads and writes.
+// The table of Hugging Face architectures that Heed loads and saves.
 //
-// An architecture is data: the classes of its heads, a text of its config's fields (hf_fields.h),
-// and a map from Heed's names of weights to its own.
+// An architecture is data: its transformers classes, a function that lists the fields of its
+// config.json (hf_fields.h), and a map from Heed's weight names to its tensor names.
 #pragma once
 
 #include <span>
@@ -13,18 +13,18 @@
 
 namespace heed {
 
-// How a matrix lies in the file.
+// The layout of a matrix in the file.
 enum class HfLayout {
   plain,       // [out, in], as Heed's
   transposed,  // [in, out]: GPT-2's Conv1D
-  per_head,    // rows [heads, 3, head_dim]: q, k and v of a head next to each other
+  per_head,    // rows [heads, 3, head_dim]: q, k and v interleaved by head
   one_row,     // a vector with the shape [1, n]
-  sinusoids,   // no weight: a table that follows from the config, written for readers that want it
+  sinusoids,   // no weight: a table computed from the config, saved for other readers
 };
 
 struct HfName {
   std::string heed;                // "encoder.{i}.self.qkv.weight"; {i} is the layer
-  std::vector<std::string> parts;  // tensors whose rows make it, one after the other
+  std::vector<std::string> parts;  // tensors that are concatenated by rows
   HfLayout layout = HfLayout::plain;
   bool in_head = false;                    // without the base model's prefix
   bool optional = false;                   // zero when it is absent
@@ -39,9 +39,9 @@ class HfNames {
               HfLayout layout = HfLayout::plain);
   // gamma and beta ↔ weight and bias.
   void norm(const std::string& heed, const std::string& name);
-  // A tensor whose name is given whole.
+  // A tensor with its full name.
   HfName& tensor(const std::string& heed, const std::string& name);
-  // From here on, names are those of the head.
+  // The following names belong to the head, which has no prefix.
   void begin_head() { in_head_ = true; }
 
   std::span<const HfName> rows() const { return rows_; }
@@ -51,7 +51,7 @@ class HfNames {
   bool in_head_ = false;
 };
 
-// A class of transformers, and what it is here.
+// A transformers class, and its head and family.
 struct HfClass {
   const char* name;  // "BertForMaskedLM"
   Head head;
@@ -61,16 +61,16 @@ struct HfClass {
 struct HfArchitecture {
   const char* model_type;
   const char* prefix;            // of the base model's tensors where there is a head
-  std::vector<HfClass> classes;  // the first is meant where config.json names none
+  std::vector<HfClass> classes;  // the first is the default if config.json names none
   void (*fields)(HfFields& f, ModelConfig& c);
   void (*names)(HfNames& n, const ModelConfig& c);
-  // Tensors that carry nothing: buffers, and second copies of tied matrices. `*` is any text.
+  // Tensors without information: buffers and copies of tied matrices. `*` matches any text.
   std::vector<std::string> ignored_tensors;
-  // Fields with no influence on what is computed.
+  // Fields that do not affect the computation.
   std::vector<std::string> ignored_fields;
 };
 
-// All of them; where a config could be several, the first is written.
+// All architectures. A config that several can express is saved as the first of them.
 std::span<const HfArchitecture> hf_architectures();
 
 // The families, one file each.
@@ -80,7 +80,7 @@ std::vector<HfArchitecture> hf_llama_family();
 std::vector<HfArchitecture> hf_t5_family();
 std::vector<HfArchitecture> hf_bart_family();
 
-// The shortest pattern of windows that says the same for this many layers; empty when none is set.
+// The shortest pattern that gives the same windows for this many layers; empty when none is set.
 std::vector<int64_t> shortest_pattern(const std::vector<int64_t>& windows, int layers);
 // Sets `attention` and `windows` from a window for each layer, 0 where there is none.
 void set_windows(ModelConfig& c, const std::vector<int64_t>& windows, int layers);

@@ -236,7 +236,8 @@ std::vector<HfArchitecture> hf_bart_family() {
                              marian_fields, sinusoidal_names));
   family.push_back(bart_like("bart", seq2seq_classes("BartForConditionalGeneration", "BartModel"),
                              bart_fields, bart_names));
-  family.push_back(bart_like("mbart", seq2seq_classes("MBartForConditionalGeneration", "MBartModel"),
+  family.push_back(bart_like("mbart",
+                             seq2seq_classes("MBartForConditionalGeneration", "MBartModel"),
                              mbart_fields, bart_names));
   family.push_back(bart_like("pegasus",
                              seq2seq_classes("PegasusForConditionalGeneration", "PegasusModel"),

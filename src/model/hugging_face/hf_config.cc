@@ -184,9 +184,8 @@ std::string read_quantization(const Json& json, const std::string& where) {
   const auto is_named = [](const kernels::WeightTypeInfo& type) { return type.is_named_in_config; };
   throw Error(
       ErrorCode::unsupported,
-      where + ": quantization is " + entry->dump() +
-          ", expected {\"format\": \"heed\", \"version\": 1, \"type\": TYPE}, where TYPE is " +
-          kernels::weight_type_list(is_named),
+      where + ": quantization must be {\"format\": \"heed\", \"version\": 1, \"type\": TYPE} with TYPE " +
+          kernels::weight_type_list(is_named) + ", got " + entry->dump(),
       "quantize the model with this version of heed");
 }
 
@@ -194,7 +193,7 @@ HfConfig read_heed(Json json, const std::string& where) {
   for (const char* key : {"model_type", "architectures", "torch_dtype", "transformers_version"}) {
     json.erase(key);
   }
-  // What training tells others about the model's answers.
+  // Names of the labels and of the task, written by training.
   Json others = Json::object();
   for (const char* key : {"id2label", "label2id", "finetuning_task"}) {
     if (!json.contains(key)) continue;
@@ -268,12 +267,12 @@ HfConfig read_with(const HfArchitecture& a, const Json& json, const std::string&
   if (!problems.empty()) {
     throw Error(ErrorCode::unsupported,
                 where + " (" + a.model_type + "): " + joined(problems, "; "),
-                "Heed follows a config.json to the letter and does not guess");
+                "Heed must support every field of config.json; it ignores none silently");
   }
   for (const char* key : {"id2label", "label2id", "problem_type"}) {
     if (json.contains(key)) others[key] = json.at(key);
   }
-  // Heed takes the first of several; whoever reads the file next may want them all.
+  // Heed uses the first of several ids; the others are kept for saving.
   const auto ends = json.find("eos_token_id");
   if (ends != json.end() && ends->is_array()) others["eos_token_id"] = *ends;
   for (const char* key : {"model_type", "architectures", "torch_dtype", "dtype"}) others.erase(key);
@@ -420,8 +419,8 @@ std::string hf_write_config(const HfConfig& hf, DType dtype) {
     const std::optional<Json> written = write_with(*a, hf.config);
     if (!written) {
       throw Error(ErrorCode::invalid_argument,
-                  "the model was a " + hf.model_type + " and is none any more",
-                  "its config was changed; use hf_equivalent()");
+                  "the config must be one that " + hf.model_type + " can express",
+                  "use hf_equivalent() after changing a config");
     }
     json = *written;
     json["architectures"] = Json::array({hf.architecture});

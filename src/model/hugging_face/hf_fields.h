@@ -1,15 +1,15 @@
-// The fields of a Hugging Face config.json, read and written by one text.
+// The fields of a Hugging Face config.json, loaded and saved by one function.
 //
 // An architecture is a function that names each key next to the field of ModelConfig that it
-// stands for. Read, it fills the fields; written, it fills the JSON:
+// stands for. Loading fills the fields; saving fills the JSON:
 //
 //   void bert_fields(HfFields& f, ModelConfig& c) {
 //     f.value({"hidden_size"}, c.width, 768);             // 768: the class's default
 //     f.always("norm_place", c.norm_place, NormPlace::post);
-//     f.expect("position_embedding_type", "absolute");    // Heed does no other
+//     f.expect("position_embedding_type", "absolute");    // the only supported value
 //   }
 //
-// Keys that nothing has asked for remain in unread(). Problems are gathered and never thrown here.
+// Keys that no call has read are in unread(). Problems are collected, not thrown.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class HfFields {
   HfFields() : json_(Json::object()) {}
 
   bool reading() const { return reading_; }
-  // Some fields are in no config: whether the file has the weights decides.
+  // For fields without a key: whether the file has the weights decides.
   bool has_tensor(const std::string& name) const { return has_tensor_ && has_tensor_(name); }
 
   // key ↔ field. A key that is absent or null means `fallback`.
@@ -42,7 +42,7 @@ class HfFields {
   void value(Keys keys, T& field, std::type_identity_t<T> fallback) {
     nullable(keys, field, fallback, fallback, /*write_null=*/false);
   }
-  // The same for a size, which is never 0: that is how ModelConfig says "as usual".
+  // The same for a size, which must be positive: in ModelConfig, 0 means the default.
   template <class T>
   void size(Keys keys, T& field, std::type_identity_t<T> fallback) {
     value(keys, field, fallback);
@@ -50,7 +50,7 @@ class HfFields {
       unsupported(*keys.begin(), field, "positive numbers");
     }
   }
-  // The same where null has a meaning of its own.
+  // The same where null has another meaning than an absent key.
   template <class T>
   void nullable(Keys keys, T& field, std::type_identity_t<T> absent, std::type_identity_t<T> null,
                 bool write_null = true) {
@@ -80,7 +80,7 @@ class HfFields {
     value({key}, chosen, fallback);
     if (reading_) field = chosen ? if_true : if_false;
   }
-  // What this architecture has no key for, because it is always so.
+  // A field that is fixed in this architecture and has no key.
   template <class T>
   void always(const char* name, T& field, std::type_identity_t<T> fixed) {
     if (reading_) {
@@ -91,16 +91,15 @@ class HfFields {
   }
   // An id, or the first of a list of them; -1: null.
   void id(const char* key, int& field, int fallback);
-  // One key that stands for several fields. Dropout only acts in training, so that what cannot be
-  // said exactly is written as the first of them.
+  // One key for several fields. If they differ, the first is saved: dropout matters in training only.
   void dropout(const char* key, std::initializer_list<float*> fields, float fallback);
-  // Any value but this is something Heed does not do. Not written.
+  // Any other value is unsupported. Not saved.
   void expect(const char* key, const Json& supported);
 
-  // For what is none of the above. Marks the key as read; null when it is absent.
+  // For other cases. Marks the key as read; null when it is absent.
   const Json* find(const std::string& key);
   void write(const std::string& key, Json value) { json_[key] = std::move(value); }
-  // Reading: a value that Heed cannot do. Writing: a field that the architecture cannot say.
+  // Loading: an unsupported value. Saving: a field that the architecture cannot express.
   void unsupported(const std::string& key, const Json& found, const std::string& supported);
   void cannot(const std::string& field) { problems_.push_back(field); }
 
@@ -122,7 +121,7 @@ class HfFields {
     if constexpr (std::is_same_v<T, Activation>) {
       return read_activation(json, field);
     } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      // Sizes: what does not fit into 31 bits is no model, and products of sizes must not overflow.
+      // Sizes must fit into 31 bits, so that products of two sizes do not overflow.
       int32_t narrow = 0;
       std::string expected = read_value(json, narrow);
       if (expected.empty()) field = narrow;

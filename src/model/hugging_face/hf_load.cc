@@ -18,7 +18,7 @@ void check_numbers(std::span<const float> values, const HfTensorRule& rule,
               "the model diverged in training, or the file is damaged");
 }
 
-// A table in the file that is another than the formula's would be lost.
+// The table is computed, so a file with another one cannot be loaded.
 void check_sinusoids(const HfMatch& match, const ModelConfig& c, const std::string& where) {
   const std::vector<float> expected = hf_sinusoids(c);
   std::vector<float> found(expected.size());
@@ -31,8 +31,8 @@ void check_sinusoids(const HfMatch& match, const ModelConfig& c, const std::stri
   }
 }
 
-// Calls use(piece, at) for the elements of a tensor, from its first on, and gives the pages of what
-// was used back, or a model would be in memory twice while it loads.
+// Calls use(piece, at) for the elements of a tensor in order, and releases the pages that were used;
+// otherwise a model would be in memory twice while it loads.
 template <class Use>
 void each_piece(const TensorView& tensor, const TensorFile& file, const Use& use) {
   constexpr int64_t kPiece = int64_t{1} << 20;
@@ -47,7 +47,7 @@ void each_piece(const TensorView& tensor, const TensorFile& file, const Use& use
   }
 }
 
-// A tensor that is floats in the file.
+// A tensor of floats.
 void load_floats(const HfMatch& match, const ModelConfig& c, const TensorFile& file,
                  std::span<float> values, const std::string& where) {
   const HfTensorRule& rule = *match.rule;
@@ -66,7 +66,7 @@ void load_floats(const HfMatch& match, const ModelConfig& c, const TensorFile& f
     });
     first += part->element_count();
   }
-  HEED_CHECK(first == static_cast<int64_t>(values.size()), "parts of " + rule.heed);
+  HEED_CHECK(first == static_cast<int64_t>(values.size()), "hf_load: parts must fill " + rule.heed);
   check_numbers(values, rule, where);
 }
 
@@ -82,8 +82,7 @@ void each_rows(const TensorView& tensor, int64_t rows, const TensorFile& file, c
   }
 }
 
-// A matrix of floats that is packed, as f32 or f16; what is f16 in the file goes there and back
-// unchanged.
+// A matrix of floats that is packed as f32 or f16; f16 values stay the same.
 void load_packed_floats(const HfMatch& match, const ModelConfig& c, const TensorFile& file,
                         const PackedWeight& to, const std::string& where) {
   const HfTensorRule& rule = *match.rule;
@@ -147,8 +146,8 @@ void each_quantized_rows(const HfMatch& match, const TensorFile& file, const std
   }
 }
 
-void load(const HfMatch& match, const ModelConfig& c, const TensorFile& file, Parameters& parameters,
-          const std::string& where) {
+void load(const HfMatch& match, const ModelConfig& c, const TensorFile& file,
+          Parameters& parameters, const std::string& where) {
   const HfTensorRule& rule = *match.rule;
   if (rule.layout == HfLayout::sinusoids) return check_sinusoids(match, c, where);
   const bool is_packed = parameters.is_packed(rule.heed);
@@ -188,7 +187,7 @@ Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string
   for (const HfMatch& match : matches) {
     if (match.is_quantized() && form == WeightForm::trainable) {
       throw Error(ErrorCode::unsupported,
-                  where + ": the weights are " + hf.quantization + ", which is for inference alone",
+                  where + ": the weights must be floats for training, got " + hf.quantization,
                   "use the model that was quantized, or `heed convert` this one to f32 first");
     }
     if (form == WeightForm::stored && hf_can_be_packed(*match.rule)) {

@@ -140,7 +140,7 @@ class Matcher {
       for (const TensorView* part : match.parts) {
         if (is_quantized(*part)) continue;
         misshapen_.push_back(part->name + " is of " + name(part->dtype) +
-                             ", another type than what it is joined with");
+                             ", expected the type of the other parts");
       }
       return;
     }

@@ -11,14 +11,14 @@
 namespace heed {
 namespace {
 
-// Collects tensors for a file, converted where they must be.
+// Collects the tensors of a file, and converts those that need it.
 class Collector {
  public:
   Collector(const HfConfig& hf, DType dtype) : hf_(hf), dtype_(dtype) {}
 
   void add(const HfTensorRule& rule, std::span<const float> values) { add(rule, values, dtype_); }
 
-  // A packed weight, as what it is.
+  // A packed weight, in its type.
   void add_packed(const HfTensorRule& rule, const Parameters& parameters) {
     const PackedWeight w = parameters.packed(rule.heed);
     const kernels::WeightTypeInfo& type = kernels::weight_type(w.type);
@@ -116,7 +116,7 @@ class Collector {
 HfTensors hf_tensors(const HfConfig& hf, const Parameters& parameters, DType dtype) {
   if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
     throw Error(ErrorCode::invalid_argument,
-                std::string("tensors cannot be written as ") + name(dtype), "use f32, f16 or bf16");
+                std::string("the type must be f32, f16 or bf16, got ") + name(dtype));
   }
   Collector collector(hf, dtype);
   for (const HfTensorRule& rule : hf_tensor_rules(hf)) {

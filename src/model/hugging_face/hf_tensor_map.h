@@ -1,4 +1,4 @@
-// Which Hugging Face tensors make which of Heed's weights, for one config.
+// The Hugging Face tensors of each of Heed's weights, for one config.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace heed {
 
-// Which side of a matrix is the model's width, where the file has it in another order. The paper's
-// sinusoids (sine, cosine, sine, …) impose theirs on everything that meets the residual stream;
-// Marian's files have all sines first.
+// The side of a matrix whose elements are in another order in the file. With interleaved sinusoids
+// (sine, cosine, sine, …) every matrix that reads or writes the residual stream has that order along
+// the model's width; Marian's files have all sines first.
 enum class HfReordered { no, rows, cols };
 
-// One weight and the tensors it is made of.
+// One weight and its tensors.
 struct HfTensorRule {
-  std::string heed;  // empty: a table that follows from the config
+  std::string heed;  // empty: a table computed from the config
   std::vector<std::string> parts;
   std::vector<std::vector<int64_t>> shapes;  // of each part in the file
   HfLayout layout = HfLayout::plain;

@@ -1,12 +1,12 @@
-// Hugging Face folders in and out: config.json and the names of tensors.
+// Loading and saving models in Hugging Face's layout: config.json and tensors.
 //
 //   TensorFile file = TensorFile::open("models/bert");
 //   HfConfig hf = hf_read_config(json, "models/bert/config.json", file);
 //   Parameters parameters = hf_load(hf, file, "models/bert");
-//   HfTensors tensors = hf_tensors(hf, parameters);   // the way back, byte for byte
+//   HfTensors tensors = hf_tensors(hf, parameters);   // the same bytes as in the file
 //
-// Architectures are tables (hf_architectures.h), used in both directions. What a file says and
-// Heed does not understand is an error that names it, and never a guess.
+// Architectures are tables (hf_architectures.h), used in both directions. An unknown field, value or
+// tensor is an error that names it.
 #pragma once
 
 #include <deque>
@@ -22,31 +22,31 @@ namespace heed {
 // A config.json.
 struct HfConfig {
   ModelConfig config;
-  std::string model_type;          // "bert"; "heed" for what Hugging Face has no equivalent of
+  std::string model_type;          // "bert"; "heed" if Hugging Face has no equivalent
   std::string architecture;        // "BertForMaskedLM"
-  std::string other_fields{"{}"};  // JSON: what has no meaning to Heed, kept for the way back
+  std::string other_fields{"{}"};  // JSON: fields that Heed does not use, kept for saving
   std::string quantization{};      // the weight type that config.json names, docs/quantization.md
 };
 
-// The model types that can be read and written.
+// The supported model types.
 std::vector<std::string> hf_model_types();
 
-// `where` names the file in messages. Throws unsupported with all fields that Heed does not know
-// or cannot follow. `tensors` decides what no config says, such as whether there is a pooler.
+// `where` names the file in messages. Throws unsupported with all unknown fields and unsupported
+// values. `tensors` decides what has no field, such as whether there is a pooler.
 HfConfig hf_read_config(const std::string& json, const std::string& where,
                         const TensorFile& tensors);
 
-// The same model as a Hugging Face architecture if one can express it, else as "heed". Dropout
-// alone does not decide: where an architecture has fewer kinds of it, the nearest is written.
+// The same model as a Hugging Face architecture if one can express it, else as "heed". Dropout is
+// not compared: an architecture with fewer dropout fields saves the nearest values.
 HfConfig hf_equivalent(const ModelConfig& config);
 
 // The text of config.json; `dtype` is that of the tensors beside it, of those that are floats.
 std::string hf_write_config(const HfConfig& hf, DType dtype = DType::f32);
 
-// What becomes of the tensors in a file.
+// How the tensors of a file are held in memory.
 enum class WeightForm {
-  trainable,  // plain floats; quantized ones are an error
-  floats,     // plain floats, also of quantized ones
+  trainable,  // f32; quantized tensors are an error
+  floats,     // f32; quantized tensors are dequantized
   // For inference: matrices are packed in the weight type of the file, if it has one; else as f32.
   stored,
 };
@@ -56,13 +56,13 @@ Parameters hf_load(const HfConfig& hf, const TensorFile& file, const std::string
                    WeightForm form = WeightForm::trainable);
 
 // Tensors under their Hugging Face names. Views borrow the parameters or `owned`. Packed weights
-// are written as what they are, others as `dtype`.
+// keep their type, others become `dtype`.
 struct HfTensors {
   std::vector<TensorView> views;
   std::deque<std::vector<std::byte>> owned{};
 };
 HfTensors hf_tensors(const HfConfig& hf, const Parameters& parameters, DType dtype = DType::f32);
-// The gradients of those that are weights, likewise.
+// The gradients of the weights, under the same names.
 HfTensors hf_gradients(const HfConfig& hf, const Parameters& parameters);
 
 }  // namespace heed

@@ -245,7 +245,7 @@ TEST(HuggingFaceConfig, RefusesNonsense) {
               HasSubstr("hidden_act"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_head": 0})"), HasSubstr("heads is 0"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_layer": 1000000})"),
-              HasSubstr("decoder_layers is 1000000"));
+              HasSubstr("decoder_layers must be at most 10000, got 1000000"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_embd": 99999999999999999999})"),
               HasSubstr("n_embd"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt_neo", "attention_types": [[["global"], 7]]})"),

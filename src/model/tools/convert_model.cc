@@ -51,7 +51,8 @@ void copy_companions(const std::filesystem::path& from, const std::filesystem::p
 void check_another_folder(const std::string& from, const std::string& to) {
   std::error_code none;
   if (!std::filesystem::equivalent(from, to, none)) return;
-  throw Error(ErrorCode::invalid_argument, to + ": the output folder must differ from the model's folder",
+  throw Error(ErrorCode::invalid_argument,
+              to + ": the output folder must differ from the model's folder",
               "write to another folder; converting in place would lose the weights");
 }
 
@@ -64,7 +65,8 @@ void convert_model(const std::string& from, const std::string& to, const Convert
   } else if (options.type == "bf16") {
     save.dtype = DType::bf16;
   } else {
-    throw Error(ErrorCode::invalid_argument, "the type must be f32, f16 or bf16, got '" + options.type + "'");
+    throw Error(ErrorCode::invalid_argument,
+                "the type must be f32, f16 or bf16, got '" + options.type + "'");
   }
   check_another_folder(from, to);
   Network::load(from, {.form = WeightForm::floats}).save(to, save);

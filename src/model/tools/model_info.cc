@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Forward, and with a tape backward, of `sequences` × `length` ids: as much work as a step does.
+// Forward, and with a tape backward, of one batch.
 void run_step(Ctx& ctx, const ModelConfig& config, const Transformer& transformer,
               const PackedBatch& packed, const std::function<void()>& after_each = {}) {
   const Batch batch = packed.batch();
@@ -57,7 +57,7 @@ int64_t training_bytes(const ModelConfig& config, const Transformer& transformer
 }
 
 std::vector<ShapeMemory> memory_by_shape(const ModelConfig& config) {
-  // No numbers are touched while measuring, so a model of any size can be asked about.
+  // Measuring touches no values, so the model may have any size.
   Parameters shapes = Parameters::shapes_only(config);
   shapes.add_gradients(GradientMemory::lent);
   const Transformer transformer(config, shapes);
@@ -74,8 +74,7 @@ std::vector<ShapeMemory> memory_by_shape(const ModelConfig& config) {
   return list;
 }
 
-// Two operations for every weight that multiplies a token's row: all matrices but the tables that
-// are only looked up.
+// Two operations for every weight of a matmul: all matrices except the embedding tables.
 double flops_per_token(const ModelConfig& config) {
   double weights = 0;
   for (const ParameterSpec& spec : declare(config)) {

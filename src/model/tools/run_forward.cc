@@ -18,7 +18,7 @@ namespace {
 
 using Ids = std::vector<std::vector<int32_t>>;
 
-// What the file of inputs says.
+// The contents of the JSON file.
 struct Inputs {
   Ids sequences;  // or sources
   Ids decoder_inputs, token_types, global_tokens;
@@ -31,7 +31,7 @@ Ids read_ids(const Json& json, const char* key, const std::string& where) {
   const auto found = json.find(key);
   if (found == json.end()) return {};
   const Error malformed(ErrorCode::invalid_argument,
-                        where + ": " + key + " is not a list of lists of whole numbers",
+                        where + ": " + key + " must be a list of lists of whole numbers",
                         std::string("for example \"") + key + "\": [[5, 6, 7], [8, 9]]");
   if (!found->is_array()) throw malformed;
   Ids ids;
@@ -58,7 +58,7 @@ std::vector<float> read_numbers(const Json& json, const std::string& where) {
   const auto add = [&](const Json& number) {
     if (!number.is_number()) {
       throw Error(ErrorCode::invalid_argument,
-                  where + ": the labels of a regression are no numbers",
+                  where + ": the labels of a regression must be numbers",
                   "for example \"labels\": [0.5, -1]");
     }
     values.push_back(number.get<float>());
@@ -85,20 +85,21 @@ std::vector<int32_t> read_label_lists(const Json& json, const ModelConfig& confi
   const bool two = config.family == Family::encoder_decoder;
   if (scores_tokens(config.head) &&
       lengths_differ(labels, two ? inputs.decoder_inputs : inputs.sequences)) {
-    throw Error(ErrorCode::invalid_argument,
-                where + ": labels do not match " + (two ? "decoder_inputs" : "sequences"),
-                "give one label for each id; -100 marks an id without a label");
+    throw Error(
+        ErrorCode::invalid_argument,
+        where + ": labels must have the lengths of " + (two ? "decoder_inputs" : "sequences"),
+        "give one label for each id; -100 marks an id without a label");
   }
   return end_to_end(labels);
 }
 
-// The labels as given; without any, those that a decoder-only model trains on: the next tokens.
+// The labels as given; without any, the next tokens for a decoder-only language model.
 void read_labels(const Json& json, const ModelConfig& config, const std::string& where,
                  Inputs& inputs) {
   if (const auto found = json.find("labels"); found != json.end()) {
     if (config.head == Head::none || config.head == Head::embedding) {
       throw Error(ErrorCode::invalid_argument,
-                  where + ": labels, but the model has no head that they could score",
+                  where + ": labels must be absent, since the model has no head",
                   "leave labels out; config.json's architectures names the head");
     }
     inputs.has_labels = true;
@@ -119,19 +120,20 @@ void read_labels(const Json& json, const ModelConfig& config, const std::string&
   }
 }
 
-// Each is a place in its own sequence: one too many would silently be a place in the next.
+// Checked by sequence: an index beyond the end would be a row of the next sequence.
 void check_global_tokens(const Inputs& inputs, const ModelConfig& config,
                          const std::string& where) {
   const Ids& places = inputs.global_tokens;
   if (!places.empty() && config.attention != AttentionSpan::longformer) {
     throw Error(ErrorCode::invalid_argument,
-                where + ": global_tokens, but this model has no global attention",
-                "leave global_tokens out; a Longformer takes them");
+                where + ": global_tokens must be absent, since the model has no global attention",
+                "only a Longformer has global tokens");
   }
   if (places.size() > inputs.sequences.size()) {
     throw Error(ErrorCode::invalid_argument,
-                where + ": global_tokens has " + std::to_string(places.size()) + " lists for " +
-                    std::to_string(inputs.sequences.size()) + " sequences",
+                where + ": global_tokens must have at most one list for each of " +
+                    std::to_string(inputs.sequences.size()) + " sequences, got " +
+                    std::to_string(places.size()),
                 "give one list for each sequence");
   }
   for (size_t s = 0; s < places.size(); ++s) {
@@ -139,9 +141,10 @@ void check_global_tokens(const Inputs& inputs, const ModelConfig& config,
       const size_t length = inputs.sequences[s].size();
       if (place >= 0 && static_cast<size_t>(place) < length) continue;
       throw Error(ErrorCode::invalid_argument,
-                  where + ": global token " + std::to_string(place) + " of sequence " +
-                      std::to_string(s) + ", which has " + std::to_string(length) + " tokens",
-                  "global_tokens are places in their sequence, counted from 0");
+                  where + ": a global token of sequence " + std::to_string(s) +
+                      " must be below its length " + std::to_string(length) + ", got " +
+                      std::to_string(place),
+                  "global_tokens are indices into their sequence, from 0");
     }
   }
 }
@@ -168,21 +171,21 @@ Inputs read_inputs(const std::string& path, const ModelConfig& config) {
   inputs.global_tokens = read_ids(json, "global_tokens", path);
   if (inputs.sequences.empty() ||
       (two && inputs.decoder_inputs.size() != inputs.sequences.size())) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        path + ": this model needs " + (two ? "sources and as many decoder_inputs" : "sequences"),
-        two ? "{\"sources\": [[5, 6]], \"decoder_inputs\": [[1, 7]]}"
-            : "{\"sequences\": [[5, 6, 7]]}");
+    throw Error(ErrorCode::invalid_argument,
+                path + ": must have " + (two ? "sources and as many decoder_inputs" : "sequences"),
+                two ? "{\"sources\": [[5, 6]], \"decoder_inputs\": [[1, 7]]}"
+                    : "{\"sequences\": [[5, 6, 7]]}");
   }
   for (const Ids* ids : {&inputs.sequences, two ? &inputs.decoder_inputs : &inputs.sequences}) {
     for (const auto& sequence : *ids) {
       if (!sequence.empty()) continue;
-      throw Error(ErrorCode::invalid_argument, path + ": a sequence is empty",
+      throw Error(ErrorCode::invalid_argument, path + ": sequences must not be empty",
                   "every sequence needs at least one id");
     }
   }
   if (!inputs.token_types.empty() && lengths_differ(inputs.token_types, inputs.sequences)) {
-    throw Error(ErrorCode::invalid_argument, path + ": token_type_ids do not match sequences",
+    throw Error(ErrorCode::invalid_argument,
+                path + ": token_type_ids must have the lengths of sequences",
                 "give one type for each id");
   }
   check_global_tokens(inputs, config, path);
@@ -190,7 +193,7 @@ Inputs read_inputs(const std::string& path, const ModelConfig& config) {
   return inputs;
 }
 
-// One run of the model, and what is to be kept of it.
+// One forward pass, and the tensors that are written.
 class ForwardRun {
  public:
   ForwardRun(const Network& model, const Inputs& inputs, bool attention)
@@ -250,8 +253,8 @@ class ForwardRun {
     if (head == Head::regression) return regression_loss(ctx, scores);
     if (static_cast<int64_t>(inputs_.labels.size()) != scores.rows()) {
       throw Error(ErrorCode::invalid_argument,
-                  "there are " + std::to_string(inputs_.labels.size()) + " labels for " +
-                      std::to_string(scores.rows()) + " rows",
+                  "there must be " + std::to_string(scores.rows()) + " labels, got " +
+                      std::to_string(inputs_.labels.size()),
                   "-100 marks a row without a label");
     }
     const LossSum sum = by_token ? t.token_loss(ctx, scores, inputs_.labels, options)
@@ -262,7 +265,7 @@ class ForwardRun {
 
   struct Kept {
     std::vector<int64_t> shape;
-    std::vector<float> copy;  // later ops may overwrite the original
+    std::vector<float> copy;  // ops that follow may overwrite the original
   };
   const std::map<std::string, Kept>& kept() const { return kept_; }
 
@@ -271,12 +274,13 @@ class ForwardRun {
   double regression_loss(Ctx& ctx, Var scores) {
     if (static_cast<int64_t>(inputs_.values.size()) != scores.value.size()) {
       throw Error(ErrorCode::invalid_argument,
-                  "there are " + std::to_string(inputs_.values.size()) + " labels for " +
-                      std::to_string(scores.value.size()) + " answers",
-                  "give a number for each answer");
+                  "there must be " + std::to_string(scores.value.size()) + " labels, got " +
+                      std::to_string(inputs_.values.size()),
+                  "give a number for each output");
     }
-    const ConstMat wanted(inputs_.values.data(), scores.rows(), scores.cols());
-    const LossSum sum = squared_error(ctx, scores, wanted, 1 / static_cast<float>(scores.rows()));
+    const ConstMat references(inputs_.values.data(), scores.rows(), scores.cols());
+    const LossSum sum =
+        squared_error(ctx, scores, references, 1 / static_cast<float>(scores.rows()));
     if (ctx.tape) ctx.tape->backward(ctx);
     return sum.sum / static_cast<double>(scores.rows());
   }
@@ -301,7 +305,7 @@ class ForwardRun {
     if (m.data) kept.copy.assign(m.data, m.data + m.size());
   }
 
-  // A layer's map holds all sequences, one after the other: "encoder.0.self" → "….layer0.seq2".
+  // Splits a layer's map by sequence: "encoder.0.self" → "encoder_attention.layer0.seq2".
   void keep_map(const AttentionMap& map, const std::string& kind, const PackedBatch& queries,
                 const PackedBatch& keys) {
     const std::string layer = map.name.substr(map.name.find('.') + 1);
@@ -353,7 +357,8 @@ ForwardResult run_forward(const std::string& folder, const ForwardOptions& optio
       folder, {.dropout = false, .form = trains ? WeightForm::trainable : WeightForm::stored});
   const Inputs inputs = read_inputs(options.inputs, model.config());
   if (!options.gradients.empty() && !inputs.has_labels) {
-    throw Error(ErrorCode::invalid_argument, options.inputs + ": gradients need labels",
+    throw Error(ErrorCode::invalid_argument,
+                options.inputs + ": labels must be given for gradients",
                 "add \"labels\" to the inputs");
   }
   if (!options.gradients.empty()) model.add_gradients();
