@@ -352,7 +352,8 @@ Var Transformer::run(Ctx& ctx, Pass pass) const {
 
 Var Transformer::hidden(Ctx& ctx, const ModelInput& input) const {
   const bool runs_encoder = c_.has_encoder() && !input.cache;
-  const bool runs_decoder = c_.has_decoder() && (!c_.has_both() || input.target.rows() > 0);
+  const bool has_target = !c_.has_both() || input.cache || input.target.rows() > 0;
+  const bool runs_decoder = c_.has_decoder() && has_target;
   std::optional<Var> memory;
   if (runs_encoder) {
     const GlobalTokens* global = input.global_tokens;
@@ -368,7 +369,7 @@ Var Transformer::hidden(Ctx& ctx, const ModelInput& input) const {
     if (input.encoder_hidden) *input.encoder_hidden = *memory;
     if (!runs_decoder) return *memory;
   }
-  HEED_CHECK(runs_decoder, "hidden: a KV cache must have decoder rows to run");
+  HEED_CHECK(runs_decoder, "hidden: a model with a KV cache must have a decoder");
   const Batch& rows = c_.has_both() ? input.target : input.source;
   if (input.cache) check_cache(rows, *input.cache, kv_layout_);
   return run(ctx, {.stack = decoder_,
