@@ -1,5 +1,4 @@
-// What is particular to transformer.cc, worked out by hand. That every combination of switches
-// computes what it should is tests/matrix's business.
+// Cases computed by hand. tests/matrix tests every combination of switches.
 #include "model/transformer.h"
 
 #include <gmock/gmock.h>

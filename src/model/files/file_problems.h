@@ -1,4 +1,4 @@
-// What is wrong with a file, gathered so that one error says it all.
+// Collects the problems of a file, so that one error lists them all.
 //
 //   FileProblems problems("model.safetensors");
 //   problems.add(ErrorCode::corrupt_file, in_quotes(name) + " has no dtype");
@@ -34,8 +34,8 @@ class FileProblems {
   std::vector<std::string> shown_;
 };
 
-// A name out of a file, fit for a message: in quotes, cut when long, and only ASCII's visible
-// characters, because a hostile name could otherwise rewrite the terminal it is printed on.
+// A name from a file for a message: in quotes, truncated, and with visible ASCII characters only,
+// because a hostile name could contain terminal escape sequences.
 std::string in_quotes(std::string_view name);
 
 }  // namespace heed

@@ -1,8 +1,8 @@
 // A pickle read as inert data. Python's pickles are programs: they name functions and call them.
-// Here a call is only written down, as a value that says "this name, with these arguments", and
-// names that the caller does not expect end the reading. Nothing is ever executed or imported.
+// Here a call only becomes a value (this name, with these arguments), and a name that the caller does
+// not expect is an error. Nothing is executed or imported.
 //
-// Known are the opcodes that torch.save uses for a dictionary of tensors (protocol 2). Time and
+// Supports the opcodes that torch.save uses for a dictionary of tensors (protocol 2). Time and
 // memory are bounded by a multiple of the pickle's length.
 #pragma once
 
@@ -44,7 +44,7 @@ struct PickleObject {
 class Pickle {
  public:
   // `globals` lists what may be named, as "module name". Borrows `bytes`: texts point into it.
-  // Throws unsupported for another name or opcode, corrupt_file for a pickle that makes no sense.
+  // Throws unsupported for another name or opcode, corrupt_file for an invalid pickle.
   Pickle(std::span<const std::byte> bytes, std::span<const std::string_view> globals,
          const std::string& where);
 

@@ -54,8 +54,8 @@ struct HeaderEntry {
   bool has_dtype = false, has_shape = false, has_offsets = false;
 };
 
-// Reads the header as the parser meets it, so that a hostile header costs no more memory than its
-// own length. The names of the members are nlohmann::json's; false stops it.
+// A SAX reader of the header, so that a hostile header costs no more memory than its length. Member
+// names are nlohmann::json's; false stops parsing.
 class HeaderReader {
  public:
   std::vector<HeaderEntry> entries;
@@ -462,7 +462,7 @@ void write_safetensors_folder(const std::string& folder, std::span<const TensorV
   check_writable(folder, tensors);
   const auto shards = cut_into_shards(tensors, max_shard_bytes);
   std::set<std::string> kept;
-  // All are written before the first gets its name: what can go wrong goes wrong before.
+  // All are written before the first is renamed, so that a failure leaves the old files.
   std::vector<AtomicFile> files;
   if (shards.size() == 1) {
     kept.insert("model.safetensors");

@@ -119,7 +119,7 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
   return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
 
-// By content, since users rename files; a file that looks like neither is judged by its name.
+// By content, since users rename files; by name if the content is of neither format.
 TensorTable read_table(std::span<const std::byte> bytes, const std::string& where) {
   if (starts_with(bytes, "version https://git-lfs")) {
     throw Error(ErrorCode::corrupt_file, where + ": holds a Git LFS pointer, not the tensors",

@@ -3,8 +3,8 @@
 //   const TensorFile file = TensorFile::open("models/gpt2");   // a folder, or one file in it
 //   if (const TensorView* wte = file.find("transformer.wte.weight")) copy_as_f32(*wte, out);
 //
-// Files come from strangers: every length and offset is checked before use, and nothing in them is
-// executed. What a file says about itself and does not hold is Error(corrupt_file).
+// Files are untrusted: every length and offset is checked before use, and nothing in them is
+// executed. A file that contradicts itself is Error(corrupt_file).
 #pragma once
 
 #include <cstddef>
@@ -83,7 +83,7 @@ class TensorFile {
   // The files' "__metadata__"; where shards disagree, the first one's.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // Gives back the memory of what was read so far, see MappedFile::drop_pages().
+  // Releases the memory of what was read so far; see MappedFile::drop_pages().
   void drop_pages() const {
     for (const MappedFile& file : files_) file.drop_pages();
   }

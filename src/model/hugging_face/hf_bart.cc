@@ -9,8 +9,8 @@ struct Variant {
   bool embedding_norm = false;
   Position position = Position::sinusoidal;
   SinusoidLayout layout = SinusoidLayout::half;
-  bool reorders = false;  // a file of the paper's layout is written in this one
-  // The sizes that the class has when its config does not say.
+  bool reorders = false;  // a model with interleaved sinusoids is saved in this layout
+  // The defaults of the transformers class.
   int64_t vocabulary = 50265, ffn = 4096;
   int layers = 12;
   Activation activation = Activation::gelu;
@@ -18,9 +18,9 @@ struct Variant {
   int pad_id = 1, bos_id = 0, eos_id = 2, decoder_start_id = 2;
 };
 
-// The paper's Transformer is a Marian whose width is in another order: sine and cosine in turn, and
-// not all sines first. It is written in Marian's order (hf_tensor_map.h), which every reader of
-// Marian models understands; a key of Heed's own says that it goes back when Heed reads it.
+// The paper's Transformer is a Marian with interleaved sinusoids. It is saved with the width in
+// Marian's order (hf_tensor_map.h), so that every reader of Marian models can load it; the key
+// heed_sinusoid_layout makes Heed restore the interleaved order.
 void reordered_layout(HfFields& f, ModelConfig& c) {
   constexpr const char* kKey = "heed_sinusoid_layout";
   if (!f.reading()) {
@@ -86,14 +86,14 @@ void common_fields(HfFields& f, ModelConfig& c, const Variant& v) {
   f.id("bos_token_id", c.bos_id, v.bos_id);
   f.id("eos_token_id", c.eos_id, v.eos_id);
   f.id("decoder_start_token_id", c.decoder_start_id, v.decoder_start_id);
-  // What older files say about themselves.
+  // Fields of older files.
   f.expect("normalize_before", v.norm_place == NormPlace::pre);
   f.expect("add_final_layer_norm", v.norm_place == NormPlace::pre);
   f.expect("normalize_embedding", v.embedding_norm);
   f.expect("static_position_embeddings", v.position == Position::sinusoidal);
 }
 
-// One matrix for both texts, which is also the output's unless it is untied.
+// Source and target share one matrix, which is also the output matrix unless untied.
 void shared_embeddings(HfFields& f, ModelConfig& c) {
   f.always("target_vocabulary", c.target_vocabulary, 0);
   f.choice("tie_word_embeddings", c.tying, Tying::all, Tying::source_target, true);
@@ -157,7 +157,7 @@ void m2m_100_fields(HfFields& f, ModelConfig& c) {
                  .vocabulary = 128112,
                  .activation = Activation::relu,
                  .scale_embedding = true});
-  // Positions are counted from behind the padding's id.
+  // Positions start at pad_id + 1.
   f.always("position_offset", c.position_offset, c.pad_id + 1);
   f.always("output_bias", c.output_bias, false);
   shared_embeddings(f, c);
@@ -200,7 +200,7 @@ void bart_names(HfNames& n, const ModelConfig& c) {
   bias.optional = true;
 }
 
-// Marian and Pegasus write the sinusoids into the file, as if they had been learnt.
+// Marian and Pegasus save the sinusoids as tensors.
 void sinusoidal_names(HfNames& n, const ModelConfig& c) {
   n.tensor("", "encoder.embed_positions.weight").layout = HfLayout::sinusoids;
   n.tensor("", "decoder.embed_positions.weight").layout = HfLayout::sinusoids;

@@ -62,8 +62,8 @@ void bert_fields(HfFields& f, ModelConfig& c) {
   f.value({"max_position_embeddings"}, c.max_positions, 512);
   f.always("position_offset", c.position_offset, 0);
   f.always("head_activation", c.head_activation, Activation::none);
-  // A pooler is part of the classifier; of a bare model only where its weights are there, and of a
-  // masked one where those of the next-sentence answer are there.
+  // A classifier has a pooler. A base model has one if its weights are in the file, a masked language
+  // model if those of the next-sentence head are.
   if (f.reading()) {
     const bool bare = c.head == Head::none && f.has_tensor("pooler.dense.weight");
     const bool pairs = c.head == Head::masked_lm && f.has_tensor("cls.seq_relationship.weight");
@@ -76,7 +76,7 @@ void bert_fields(HfFields& f, ModelConfig& c) {
   f.id("eos_token_id", c.eos_id, -1);
 }
 
-// RoBERTa counts positions from behind the padding's id, and its heads have a layer of their own.
+// RoBERTa's positions start at pad_id + 1, and its heads have an additional dense layer.
 void roberta_basics(HfFields& f, ModelConfig& c) {
   encoder_basics(f, c);
   bert_sizes(f, c);

@@ -113,7 +113,7 @@ const HfClass* class_named(const HfArchitecture& a, const std::string& name) {
   return nullptr;
 }
 
-// A regression is a classifier's class with one label, or one that says so.
+// A classifier class with one label, or with problem_type regression, is a regression.
 Head class_head(Head head) { return head == Head::regression ? Head::classifier : head; }
 
 const HfClass* class_for(const HfArchitecture& a, const ModelConfig& config) {
@@ -165,7 +165,7 @@ const HfArchitecture* find_architecture(const std::string& model_type) {
   return nullptr;
 }
 
-// Our own entry in config.json: {"format": "heed", "version": 1, "type": "int8"}.
+// Heed's entry in config.json: {"format": "heed", "version": 1, "type": "int8"}.
 constexpr const char* kQuantization = "quantization";
 constexpr int kQuantizationVersion = 1;
 
@@ -225,7 +225,7 @@ bool has_vocabulary_output(const ModelConfig& c) {
   return c.head == Head::language_model || c.head == Head::masked_lm;
 }
 
-// Without an output matrix there is nothing to tie to; with one embedding, tied is tied.
+// Normalizes `tying` where its values mean the same: without an output matrix, or with one embedding.
 void forget_tying_of_no_output(ModelConfig& c) {
   const bool has_output = has_vocabulary_output(c);
   if (c.family != Family::encoder_decoder) {
@@ -281,7 +281,7 @@ HfConfig read_with(const HfArchitecture& a, const Json& json, const std::string&
   return hf;
 }
 
-// The same model without what has no effect, so that two configs can be compared.
+// The same model with fields that have no effect set to defaults, so that configs can be compared.
 ModelConfig canonical(ModelConfig c) {
   const ModelConfig standard;
   const auto forget = [&](auto ModelConfig::*field) { c.*field = standard.*field; };
@@ -343,7 +343,7 @@ ModelConfig without_training(ModelConfig c) {
   return c;
 }
 
-// The JSON of a config as this architecture, or nothing when it cannot say it.
+// The JSON of a config as this architecture; nullopt if it cannot express it.
 std::optional<Json> write_with(const HfArchitecture& a, const ModelConfig& config) {
   const HfClass* hf_class = class_for(a, config);
   if (!hf_class) return std::nullopt;
@@ -400,7 +400,7 @@ HfConfig hf_equivalent(const ModelConfig& config) {
   for (const HfArchitecture& a : hf_architectures()) {
     const std::optional<Json> json = write_with(a, config);
     if (!json) continue;
-    // The proof: what was written reads as the same model.
+    // Accepted only if loading it gives the same model.
     HfConfig hf{config, a.model_type, class_for(a, config)->name};
     const std::vector<std::string> names = hf_tensor_names(hf);
     const HfConfig again = read_with(

@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-// Hugging Face's names of activations; of several names for one, the first is written.
+// Hugging Face's names of activations; the first of several is saved.
 constexpr std::array kActivationNames{
     EnumName<Activation>{Activation::relu, "relu"},
     EnumName<Activation>{Activation::gelu, "gelu"},
@@ -47,7 +47,7 @@ const Json* HfFields::find(const std::string& key) {
 
 void HfFields::id(const char* key, int& field, int fallback) {
   if (!reading_) {
-    // Null where silence would mean the class's default.
+    // Null where an absent key would mean the class's default.
     if (field >= 0 || fallback >= 0) json_[key] = field >= 0 ? Json(field) : Json();
     return;
   }

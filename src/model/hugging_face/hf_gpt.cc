@@ -188,7 +188,7 @@ void bloom_fields(HfFields& f, ModelConfig& c) {
   f.id("eos_token_id", c.eos_id, 2);
 }
 
-// The layers of Megatron, which Bloom and GPT-NeoX come from.
+// The layers of Megatron, on which Bloom and GPT-NeoX are based.
 void megatron_layer(HfNames& n, const std::string& layer, const std::string& attention) {
   const std::string heed = "decoder.{i}.";
   n.norm(heed + "self.norm", layer + "input_layernorm");
@@ -243,7 +243,7 @@ void gpt_neox_names(HfNames& n, const ModelConfig&) {
   n.tensor("output.weight", "embed_out.weight");
 }
 
-// OPT (Zhang et al. 2022): GPT-2 out of fairseq's parts. Positions begin in row 2 of their table.
+// OPT (Zhang et al. 2022). Positions start at row 2 of the table.
 void opt_fields(HfFields& f, ModelConfig& c) {
   layer_norm_decoder(f, c);
   learned_positions(f, c, 2);
@@ -258,7 +258,7 @@ void opt_fields(HfFields& f, ModelConfig& c) {
   f.dropout("attention_dropout", {&c.attention_dropout}, 0);
   if (f.reading()) c.embedding_dropout = 0;
   f.choice("do_layer_norm_before", c.norm_place, NormPlace::pre, NormPlace::post, true);
-  // The final norm belongs to the norms before; the first checkpoints lack it.
+  // Only pre-norm models have a final norm; the first checkpoints lack it.
   bool is_removed = c.norm_place == NormPlace::pre && !c.final_norm;
   f.value({"_remove_final_layer_norm"}, is_removed, false);
   f.always("final_norm", c.final_norm, c.norm_place == NormPlace::pre && !is_removed);

@@ -1,5 +1,5 @@
 // Decoders with RMS norms, rotary positions and gated feed-forward layers: llama, mistral, qwen2,
-// gemma2.
+// gemma, gemma2.
 #include <algorithm>
 #include <cmath>
 
@@ -52,7 +52,7 @@ void hf_rope_scaling(HfFields& f, ModelConfig& c) {
 
 namespace {
 
-// The sizes that a class has when its config does not say.
+// The defaults of a transformers class.
 struct Defaults {
   int64_t vocabulary, width, ffn;
   int layers, heads;
@@ -149,7 +149,7 @@ void mistral_fields(HfFields& f, ModelConfig& c) {
   }
 }
 
-// layer_types names each layer's span, and has the last word.
+// layer_types names the attention of each layer and overrides the other fields.
 void read_layer_types(HfFields& f, int64_t window, std::vector<int64_t>& windows) {
   const Json* types = f.find("layer_types");
   if (!types || types->is_null()) return;
@@ -170,7 +170,7 @@ std::vector<int64_t> no_windows(const ModelConfig& c) {
   return std::vector<int64_t>(static_cast<size_t>(std::clamp(c.decoder_layers, 0, kMostLayers)));
 }
 
-// Qwen2 says from which layer on there is a window.
+// Qwen2: the layers from max_window_layers on have a window.
 void qwen2_windows(HfFields& f, ModelConfig& c) {
   if (!f.reading()) {
     int64_t window = 0;

@@ -7,7 +7,7 @@ namespace heed {
 namespace {
 
 // feed_forward_proj is "relu", "gated-gelu", …; dense_act_fn and is_gated_act, where they are
-// present, have the last word.
+// present, override it.
 void t5_feed_forward(HfFields& f, ModelConfig& c, const std::string& fallback) {
   const bool is_gated = c.ffn_kind == FfnKind::gated;
   if (!f.reading()) {
@@ -38,7 +38,7 @@ void t5_feed_forward(HfFields& f, ModelConfig& c, const std::string& fallback) {
   f.choice("is_gated_act", c.ffn_kind, FfnKind::gated, FfnKind::plain, gated_name);
 }
 
-// What a class has when its config does not say.
+// The defaults of a transformers class.
 struct Defaults {
   int64_t vocabulary, ffn;
   int layers, heads;
@@ -74,7 +74,7 @@ void t5_fields_with(HfFields& f, ModelConfig& c, const Defaults& d) {
   } else {
     f.find("tie_word_embeddings");
   }
-  // Tied logits are brought back to the scale of the embeddings.
+  // Tied logits are scaled by 1/√width.
   const bool scaled = c.head == Head::language_model && c.tying == Tying::all && c.width > 0;
   f.always("logits_scale", c.logits_scale,
            scaled ? 1 / std::sqrt(static_cast<float>(c.width)) : 1.0f);
@@ -103,7 +103,7 @@ void t5_fields_with(HfFields& f, ModelConfig& c, const Defaults& d) {
   f.id("pad_token_id", c.pad_id, 0);
   f.id("bos_token_id", c.bos_id, -1);
   f.id("eos_token_id", c.eos_id, 1);
-  // Where nothing is said, the decoder starts with padding.
+  // Default: the decoder starts with pad_id.
   f.id("decoder_start_token_id", c.decoder_start_id, c.pad_id);
 }
 

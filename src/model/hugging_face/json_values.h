@@ -42,7 +42,7 @@ inline Json parse_object(const std::string& text) {
   return json.is_object() ? json : Json();
 }
 
-// A whole number of an object of our own making. Throws Json::exception for anything else: get()
+// An integer from an object that Heed has written. Throws Json::exception for anything else: get()
 // would make an int64_t of any number, and for 1e66 that is undefined.
 inline int64_t whole_at(const Json& json, const char* key) {
   return json.at(key).get_ref<const Json::number_integer_t&>();
