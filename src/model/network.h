@@ -50,7 +50,7 @@ class Network {
   const Parameters& parameters() const { return parts_->parameters; }
   const Transformer& transformer() const { return *parts_->transformer; }
   // For training. The first call invalidates references to transformer().
-  void add_gradients(GradientMemory memory = GradientMemory::kept);
+  void add_gradients(GradientMemory memory = GradientMemory::full);
   // See Transformer; after add_gradients().
   void set_activation_checkpointing(bool on) {
     parts_->transformer->set_activation_checkpointing(on);

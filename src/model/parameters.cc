@@ -339,13 +339,14 @@ void Parameters::add_gradients(GradientMemory memory) {
     throw Error(ErrorCode::unsupported, "packed weights cannot be trained",
                 "train the model that was quantized, and quantize it again");
   }
-  const bool kept = memory == GradientMemory::kept;
+  const bool kept = memory == GradientMemory::full;
   gradients_ = std::vector<float>(kept ? values_.size() : 0);
-  lender_ = kept ? nullptr : std::make_unique<GradientLender>();
+  gradient_pool_ = kept ? nullptr : std::make_unique<GradientPool>();
   slots_.resize(specs_.size());
   for (size_t i = 0; i < specs_.size(); ++i) {
     float* const numbers = kept ? gradients_.data() + offsets_[i] : nullptr;
-    slots_[i] = {.value = Mat(numbers, specs_[i].rows, specs_[i].cols), .lender = lender_.get()};
+    slots_[i] = {.value = Mat(numbers, specs_[i].rows, specs_[i].cols),
+                 .pool = gradient_pool_.get()};
   }
 }
 
@@ -354,7 +355,7 @@ void Parameters::begin_step() {
 }
 
 void Parameters::finish_gradients() {
-  HEED_CHECK(!lender_, "gradients that are not kept");
+  HEED_CHECK(!gradient_pool_, "gradients that are not kept");
   for (WeightGradient& slot : slots_) {
     if (!slot.written) std::fill_n(slot.value.data, slot.value.size(), 0.0f);
   }
@@ -368,13 +369,13 @@ void Parameters::use_final_gradients(const std::function<void(size_t weight)>& u
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].block < 0 || slots_[i].arrived < slots_[i].planned) continue;
     if (use) use(i);
-    lender_->take_back(slots_[i]);
+    gradient_pool_->release(slots_[i]);
   }
 }
 
 void Parameters::abandon_gradients() {
-  if (!lender_) return;
-  for (WeightGradient& slot : slots_) lender_->take_back(slot);
+  if (!gradient_pool_) return;
+  for (WeightGradient& slot : slots_) gradient_pool_->release(slot);
 }
 
 size_t Parameters::index(std::string_view name) const {
@@ -438,7 +439,7 @@ std::span<const float> Parameters::values(std::string_view name) const {
 }
 std::span<const float> Parameters::gradient(std::string_view name) const {
   const size_t i = index(name);
-  HEED_CHECK(!lender_, "gradients that are not kept");
+  HEED_CHECK(!gradient_pool_, "gradients that are not kept");
   return {gradients_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
 }
 

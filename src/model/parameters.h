@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "model/config.h"
-#include "ops/gradient_lender.h"
+#include "ops/gradient_pool.h"
 #include "ops/weight.h"
 
 namespace heed {
@@ -58,7 +58,7 @@ int64_t parameter_count(const ModelConfig& config);
 
 // Where the gradients of a step are: all of them in one buffer until the next step, or each only
 // from its first contribution until it has been used.
-enum class GradientMemory { kept, lent };
+enum class GradientMemory { full, pooled };
 
 class Parameters {
  public:
@@ -75,17 +75,17 @@ class Parameters {
 
   void initialise(uint64_t seed);
   // May be called again, to have them the other way: slots stay where they are.
-  void add_gradients(GradientMemory memory = GradientMemory::kept);
+  void add_gradients(GradientMemory memory = GradientMemory::full);
   // Gradients count from zero again: the first contribution of a step overwrites.
   void begin_step();
   // What nothing contributed to becomes zero, so that all gradients can be read. (Kept ones.)
   void finish_gradients();
   // After a measuring run: a gradient is final when backward has asked for it as often as in that.
   void plan_gradients();
-  // Lent ones that are final go to `use` (or nowhere), by the number of their weight, and back to
-  // their lender.
+  // Pooled gradients that are final go to `use` (or nowhere), by the number of their weight, and are
+  // then released.
   void use_final_gradients(const std::function<void(size_t weight)>& use);
-  // Whatever is lent goes back unused.
+  // Releases pooled gradients unused.
   void abandon_gradients();
 
   std::span<const ParameterSpec> specs() const { return specs_; }
@@ -106,11 +106,11 @@ class Parameters {
 
   std::span<float> all_values() { return values_; }
   std::span<const float> all_values() const { return values_; }
-  std::span<float> all_gradients() { return gradients_; }   // empty when they are lent
-  std::span<WeightGradient> gradients() { return slots_; }  // one for each of specs()
-  GradientLender* lender() { return lender_.get(); }        // null when gradients are kept
+  std::span<float> all_gradients() { return gradients_; }         // empty when they are pooled
+  std::span<WeightGradient> gradients() { return slots_; }        // one for each of specs()
+  GradientPool* gradient_pool() { return gradient_pool_.get(); }  // null when gradients are full
   GradientMemory gradient_memory() const {
-    return lender_ ? GradientMemory::lent : GradientMemory::kept;
+    return gradient_pool_ ? GradientMemory::pooled : GradientMemory::full;
   }
   int64_t count() const { return static_cast<int64_t>(values_.size()); }
 
@@ -126,7 +126,7 @@ class Parameters {
   std::vector<PackedWeight> packed_;  // one for each spec; empty ones for plain floats
   std::optional<Arena> packed_memory_;
   mutable std::vector<WeightGradient> slots_;
-  std::unique_ptr<GradientLender> lender_;  // slots point at it, also when Parameters move
+  std::unique_ptr<GradientPool> gradient_pool_;  // slots point at it, also when Parameters move
 };
 
 }  // namespace heed

@@ -7,18 +7,18 @@
 
 namespace heed {
 
-class GradientLender;
+class GradientPool;
 
-// The gradient of one weight. The first op that adds to it in a step writes instead, so nobody has
-// to zero it; the owner clears `written` before each step and treats what stays unwritten as zero.
+// The gradient of one weight. The first contribution of a step writes instead of adding, so it is
+// never zeroed; the owner clears `written` before each step and treats an unwritten one as zero.
 struct WeightGradient {
   Mat value;
   bool written = false;
-  // How often backwards have asked for it, in runs that measure and in real ones. Whoever counts
-  // from zero in a measuring run, and keeps that as planned, can tell when a real one is final.
+  // Contributions so far, counted in dry runs and in real ones. The count of a dry run, kept as
+  // `planned`, tells a real run when the gradient is final.
   int arrived = 0, planned = 0;
-  // Where memory comes from (gradient_lender.h), and which it is; null: it has its own.
-  GradientLender* lender = nullptr;
+  // The pool that the buffer is from (gradient_pool.h) and its index there; null: not pooled.
+  GradientPool* pool = nullptr;
   int block = -1;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ops/ctx.h"
-#include "ops/gradient_lender.h"
+#include "ops/gradient_pool.h"
 #include "ops/weight.h"
 
 namespace heed {
@@ -14,7 +14,7 @@ namespace heed {
 inline GradientTarget gradient_target(const Ctx& ctx, const Weight& weight) {
   WeightGradient& gradient = *weight.gradient;
   ++gradient.arrived;
-  if (gradient.lender) gradient.lender->lend(gradient);
+  if (gradient.pool) gradient.pool->acquire(gradient);
   const bool written = gradient.written;
   if (!ctx.measuring()) gradient.written = true;
   return {gradient.value, written};

@@ -43,7 +43,7 @@ int64_t training_bytes(const ModelConfig& config, const Transformer& transformer
   Tape tape;
   const auto measure = [&](const std::function<void()>& after_each) {
     for (WeightGradient& slot : parameters.gradients()) slot.arrived = 0;
-    parameters.lender()->measure();
+    parameters.gradient_pool()->measure();
     Arena plan = Arena::measuring();
     Ctx ctx{pool, plan, &tape};
     run_step(ctx, config, transformer, packed, after_each);
@@ -53,13 +53,13 @@ int64_t training_bytes(const ModelConfig& config, const Transformer& transformer
   const size_t activations = measure({});
   parameters.plan_gradients();
   measure([&] { parameters.use_final_gradients({}); });
-  return static_cast<int64_t>(activations + parameters.lender()->bytes());
+  return static_cast<int64_t>(activations + parameters.gradient_pool()->bytes());
 }
 
 std::vector<ShapeMemory> memory_by_shape(const ModelConfig& config) {
   // Measuring touches no values, so the model may have any size.
   Parameters shapes = Parameters::shapes_only(config);
-  shapes.add_gradients(GradientMemory::lent);
+  shapes.add_gradients(GradientMemory::pooled);
   const Transformer transformer(config, shapes);
   std::vector<ShapeMemory> list;
   for (const auto& [sequences, length] :

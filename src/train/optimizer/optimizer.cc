@@ -24,13 +24,13 @@ constexpr double kLeastRms = 1e-3;
 
 GradientMemory gradient_memory(const OptimizerOptions& options, int64_t batches_of_a_step) {
   const bool lent = options.clip_norm <= 0 && batches_of_a_step == 1;
-  return lent ? GradientMemory::lent : GradientMemory::kept;
+  return lent ? GradientMemory::pooled : GradientMemory::full;
 }
 
 int64_t bytes_per_weight(const OptimizerOptions& options, GradientMemory memory) {
   constexpr int64_t kFloat = sizeof(float);
   const int64_t moment = options.moments == MomentType::bf16 ? sizeof(uint16_t) : kFloat;
-  const int64_t gradient = memory == GradientMemory::kept ? kFloat : 0;
+  const int64_t gradient = memory == GradientMemory::full ? kFloat : 0;
   const int64_t average = options.ema_decay > 0 ? kFloat : 0;
   return kFloat + gradient + 2 * moment + average;
 }

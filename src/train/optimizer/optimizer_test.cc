@@ -200,13 +200,13 @@ TEST(Optimizer, WeightByWeightGivesTheSameBits) {
 }
 
 TEST(Optimizer, LendsGradientsWhereNothingNeedsThemWhole) {
-  EXPECT_EQ(gradient_memory({}, 1), GradientMemory::lent);
-  EXPECT_EQ(gradient_memory({}, 2), GradientMemory::kept);
-  EXPECT_EQ(gradient_memory({.clip_norm = 1}, 1), GradientMemory::kept);
-  EXPECT_EQ(bytes_per_weight({}, GradientMemory::kept), 16);
-  EXPECT_EQ(bytes_per_weight({}, GradientMemory::lent), 12);
-  EXPECT_EQ(bytes_per_weight({.ema_decay = 0.9}, GradientMemory::lent), 16);
-  EXPECT_EQ(bytes_per_weight({.moments = MomentType::bf16}, GradientMemory::lent), 8);
+  EXPECT_EQ(gradient_memory({}, 1), GradientMemory::pooled);
+  EXPECT_EQ(gradient_memory({}, 2), GradientMemory::full);
+  EXPECT_EQ(gradient_memory({.clip_norm = 1}, 1), GradientMemory::full);
+  EXPECT_EQ(bytes_per_weight({}, GradientMemory::full), 16);
+  EXPECT_EQ(bytes_per_weight({}, GradientMemory::pooled), 12);
+  EXPECT_EQ(bytes_per_weight({.ema_decay = 0.9}, GradientMemory::pooled), 16);
+  EXPECT_EQ(bytes_per_weight({.moments = MomentType::bf16}, GradientMemory::pooled), 8);
 }
 
 TEST(Optimizer, AveragesTheWeights) {

@@ -308,7 +308,7 @@ size_t StepRunner::training_bytes(const TrainingBatch& batch) {
 size_t StepRunner::measure(const TrainingBatch& batch, const LabelCounts& counts,
                            const std::function<void()>& after_each) {
   for (WeightGradient& slot : o_.network.parameters().gradients()) slot.arrived = 0;
-  if (GradientLender* lender = o_.network.parameters().lender()) lender->measure();
+  if (GradientPool* pool = o_.network.parameters().gradient_pool()) pool->measure();
   const View v = view(batch);
   Arena plan = Arena::measuring();
   Ctx ctx{o_.pool, plan, &tape_};
@@ -328,15 +328,15 @@ size_t StepRunner::planned_bytes(const TrainingBatch& batch, const LabelCounts& 
   Parameters& p = o_.network.parameters();
   const size_t activations = measure(batch, counts, {});
   p.plan_gradients();
-  if (!p.lender()) return activations;
+  if (!p.gradient_pool()) return activations;
   // When a gradient is final, and so can be given back, is known only now.
   measure(batch, counts, [&p] { p.use_final_gradients({}); });
-  return activations + p.lender()->bytes();
+  return activations + p.gradient_pool()->bytes();
 }
 
 void StepRunner::release_memory() {
   arena_ = Arena(0);
-  if (GradientLender* lender = o_.network.parameters().lender()) lender->release();
+  if (GradientPool* pool = o_.network.parameters().gradient_pool()) pool->free_memory();
 }
 
 void StepRunner::reserve(size_t bytes) {
@@ -349,20 +349,20 @@ StepLoss StepRunner::train(const TrainingBatch& once, const LabelCounts& counts_
                            const Place& place, const GradientOutlet& outlet) {
   HEED_CHECK(place.part >= 0 && place.part < kMostBatches, "too many batches in one step");
   Parameters& p = o_.network.parameters();
-  HEED_CHECK(!p.lender() || !outlet.exchange, "an exchange of gradients that are not kept");
-  HEED_CHECK(p.lender() || !outlet.use, "gradients that are kept are used after backward");
+  HEED_CHECK(!p.gradient_pool() || !outlet.exchange, "an exchange of gradients that are not kept");
+  HEED_CHECK(p.gradient_pool() || !outlet.use, "gradients that are kept are used after backward");
   const TrainingBatch& batch = as_read(once);
   LabelCounts counts = counts_once;
   if (&batch != &once) counts += counts_once;
   const size_t bytes = planned_bytes(batch, counts);
-  reserve(bytes - (p.lender() ? p.lender()->bytes() : 0));
-  if (p.lender()) p.lender()->provide();
+  reserve(bytes - (p.gradient_pool() ? p.gradient_pool()->bytes() : 0));
+  if (p.gradient_pool()) p.gradient_pool()->provide();
   for (WeightGradient& slot : p.gradients()) slot.arrived = 0;
   std::function<void()> after_each;
   if (outlet.exchange) {
     outlet.exchange->begin();
     after_each = [&] { outlet.exchange->advance(); };
-  } else if (p.lender()) {
+  } else if (p.gradient_pool()) {
     after_each = [&] { p.use_final_gradients(outlet.use); };
   }
   const View v = view(batch);
@@ -379,7 +379,7 @@ StepLoss StepRunner::train(const TrainingBatch& once, const LabelCounts& counts_
     loss = forward(ctx, batch, v, counts);
     times_.forward_seconds = seconds_since(start);
     tape_.backward(ctx, after_each);
-    if (p.lender()) p.use_final_gradients(outlet.use);
+    if (p.gradient_pool()) p.use_final_gradients(outlet.use);
     times_.backward_seconds = seconds_since(start) - times_.forward_seconds;
   } catch (...) {
     tape_.clear();

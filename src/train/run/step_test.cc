@@ -231,7 +231,7 @@ TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
   };
   const TrainingBatch batch = make_batch(GetParam(), 1, 3);
   const auto run = [&](const ModelConfig& config, GradientMemory memory, bool recompute) {
-    const bool lent = memory == GradientMemory::lent;
+    const bool lent = memory == GradientMemory::pooled;
     Network network(config, 7);
     network.add_gradients(memory);
     network.set_activation_checkpointing(recompute);
@@ -272,8 +272,8 @@ TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
   for (const ModelConfig& c : variants) {
     for (const bool recompute : {false, true}) {
       SCOPED_TRACE(std::string(name_of(c.position)) + (recompute ? ", recomputed" : ""));
-      const Run kept = run(c, GradientMemory::kept, recompute);
-      const Run lent = run(c, GradientMemory::lent, recompute);
+      const Run kept = run(c, GradientMemory::full, recompute);
+      const Run lent = run(c, GradientMemory::pooled, recompute);
       EXPECT_EQ(lent.numbers, kept.numbers);
       EXPECT_EQ(lent.weights, kept.weights);
       EXPECT_LT(lent.bytes, kept.bytes);

@@ -424,7 +424,7 @@ class Training {
     const int64_t teacher_bytes = teacher_ ? weight_bytes(*teacher_) : 0;
     // What is here already of that which the plan counts itself: values and kept gradients.
     const GradientMemory memory = network_->parameters().gradient_memory();
-    const bool kept = memory == GradientMemory::kept;
+    const bool kept = memory == GradientMemory::full;
     const int64_t counted = (kept ? 2 : 1) * weight_bytes(*network_) + teacher_bytes;
     // Where sentences are counted, batches may never come near the tokens they might have.
     const bool counts_sentences = recipe_.data.batch_sentences > 0;
@@ -515,7 +515,7 @@ class Training {
   // lends them is tried as a whole, then a step of parts; and layers are run again for either only
   // where nothing else fits.
   MemoryPlan plan_step(StepRunner& runner, MemoryPlanOptions& limits) {
-    if (network_->parameters().gradient_memory() == GradientMemory::kept) {
+    if (network_->parameters().gradient_memory() == GradientMemory::full) {
       return plan_memory(runner, *network_, limits);
     }
     const bool automatic = limits.recompute == Recompute::automatic;
@@ -529,13 +529,13 @@ class Training {
       return plan && plan->batch_tokens >= limits.wanted_tokens;
     };
     std::optional<MemoryPlan> lent =
-        plan_with(GradientMemory::lent, automatic ? Recompute::off : limits.recompute);
+        plan_with(GradientMemory::pooled, automatic ? Recompute::off : limits.recompute);
     if (is_whole(lent)) return *lent;
-    const std::optional<MemoryPlan> kept = plan_with(GradientMemory::kept, limits.recompute);
+    const std::optional<MemoryPlan> kept = plan_with(GradientMemory::full, limits.recompute);
     if (kept && !(automatic && kept->recompute)) return *kept;
-    if (automatic) lent = plan_with(GradientMemory::lent, Recompute::on);
+    if (automatic) lent = plan_with(GradientMemory::pooled, Recompute::on);
     if (is_whole(lent)) return *lent;
-    use_gradients(GradientMemory::kept, limits);
+    use_gradients(GradientMemory::full, limits);
     if (kept) return *kept;
     try {
       return plan_memory(runner, *network_, limits);  // which says what is missing

@@ -42,8 +42,8 @@ Trainer::Trainer(TrainerOptions options)
       checkpoints_(o_.folder + "/checkpoints") {
   HEED_CHECK(o_.train.steps > 0, "the number of steps is not known");
   HEED_CHECK(o_.train.accumulate % ranks_.size() == 0, "batches that the ranks cannot share");
-  HEED_CHECK(!lends_gradients() ||
-                 gradient_memory(o_.optimizer, o_.train.accumulate) == GradientMemory::lent,
+  HEED_CHECK(!pools_gradients() ||
+                 gradient_memory(o_.optimizer, o_.train.accumulate) == GradientMemory::pooled,
              "gradients must be kept for this training");
   if (ranks_.alone()) return;
   exchange_.emplace(o_.network.parameters(),
@@ -270,7 +270,7 @@ void Trainer::step() {
   // Weights that are updated in backward are those of a step that may yet be found to diverge.
   // That ends the training, and nothing of it is written.
   const double rate = schedule_.learning_rate(state_.step);
-  if (lends_gradients()) optimizer_.begin_update(o_.pool, rate);
+  if (pools_gradients()) optimizer_.begin_update(o_.pool, rate);
   StepLoss loss;
   for (size_t i = 0; i < batches.size(); ++i) {
     // Numbered as if one process had them all: dropout is the same.
@@ -278,14 +278,14 @@ void Trainer::step() {
     const bool last = i + 1 == batches.size();
     GradientOutlet outlet;
     if (last && !ranks_.alone()) outlet.exchange = &*exchange_;
-    if (lends_gradients()) {
+    if (pools_gradients()) {
       outlet.use = [this](size_t weight) { optimizer_.update_weight(o_.pool, weight); };
     }
     loss += runner_.train(batches[i], counts,
                           {.seed = state_.seed, .step = state_.step, .part = part}, outlet);
   }
   double norm = 0;
-  if (lends_gradients()) {
+  if (pools_gradients()) {
     norm = optimizer_.finish_update(o_.pool);
   } else {
     if (!ranks_.alone()) {
@@ -300,7 +300,7 @@ void Trainer::step() {
   if (state_.first_loss == 0) state_.first_loss = last_loss_;
   check_loss("the loss", last_loss_, state_.first_loss);
   if (!std::isfinite(norm)) diverged("the gradient's norm is " + significant(norm));
-  if (!lends_gradients()) optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
+  if (!pools_gradients()) optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
 
   const double seconds = seconds_since(start);
   state_.tokens += tokens;

@@ -74,7 +74,7 @@ class Trainer {
   bool stopping() const { return ranks_.alone() ? stop_requested() : stop_agreed_; }
   bool writes() const { return ranks_.first(); }
   // Whether weights are updated while backward goes on.
-  bool lends_gradients() const { return o_.network.parameters().lender() != nullptr; }
+  bool pools_gradients() const { return o_.network.parameters().gradient_pool() != nullptr; }
   bool validates() const { return static_cast<bool>(o_.source.validation); }
   // Whether this step is one to validate after.
   bool validation_due() const;

@@ -40,7 +40,7 @@ class TrainerTest : public FolderTest {
     Network network(config, 5);
     const OptimizerOptions optimizer{
         .learning_rate = s.learning_rate, .ema_decay = s.ema_decay, .moments = s.moments};
-    network.add_gradients(s.keeps_gradients ? GradientMemory::kept
+    network.add_gradients(s.keeps_gradients ? GradientMemory::full
                                             : gradient_memory(optimizer, s.train.accumulate));
     ThreadPool pool(s.threads);
     s.train.steps = s.steps, s.train.log_every = 1;

@@ -1,4 +1,4 @@
-#include "ops/gradient_lender.h"
+#include "ops/gradient_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -12,37 +12,37 @@ namespace {
 
 WeightGradient gradient_of(int64_t rows, int64_t cols) { return {.value = {nullptr, rows, cols}}; }
 
-TEST(GradientLender, LendsWhatWasMeasuredAndNoMore) {
+TEST(GradientPool, ProvidesTheMeasuredSizeAndNoMore) {
   WeightGradient large = gradient_of(10, 16), small = gradient_of(1, 5), other = gradient_of(4, 16);
-  GradientLender lender;
+  GradientPool pool;
   const auto run = [&] {
-    lender.lend(large);
-    lender.lend(small);
-    lender.take_back(large);
-    lender.lend(other);  // in the large one's place
-    lender.take_back(small);
-    lender.take_back(other);
+    pool.acquire(large);
+    pool.acquire(small);
+    pool.release(large);
+    pool.acquire(other);  // in the large one's place
+    pool.release(small);
+    pool.release(other);
   };
-  lender.measure();
+  pool.measure();
   run();
-  EXPECT_EQ(lender.bytes(), (160 + 16) * sizeof(float));
+  EXPECT_EQ(pool.bytes(), (160 + 16) * sizeof(float));
   EXPECT_EQ(large.value.data, nullptr);
-  lender.provide();
+  pool.provide();
   run();
-  EXPECT_EQ(lender.bytes(), (160 + 16) * sizeof(float));
+  EXPECT_EQ(pool.bytes(), (160 + 16) * sizeof(float));
   // Another order needs more than there is.
-  lender.lend(other);
-  lender.lend(small);
-  EXPECT_THROW(lender.lend(large), Error);
+  pool.acquire(other);
+  pool.acquire(small);
+  EXPECT_THROW(pool.acquire(large), Error);
 }
 
-TEST(GradientLender, GradientsDoNotOverlap) {
+TEST(GradientPool, GradientsDoNotOverlap) {
   std::vector<WeightGradient> all;
   for (const int64_t cols : {3, 64, 1, 17}) all.push_back(gradient_of(7, cols));
-  GradientLender lender;
+  GradientPool pool;
   for (const bool real : {false, true}) {
-    real ? lender.provide() : lender.measure();
-    for (WeightGradient& g : all) lender.lend(g);
+    real ? pool.provide() : pool.measure();
+    for (WeightGradient& g : all) pool.acquire(g);
     for (size_t i = 0; real && i < all.size(); ++i) {
       std::fill_n(all[i].value.data, all[i].value.size(), static_cast<float>(i));
     }
@@ -51,29 +51,29 @@ TEST(GradientLender, GradientsDoNotOverlap) {
         ASSERT_EQ(all[i].value.data[at], static_cast<float>(i));
       }
     }
-    for (WeightGradient& g : all) lender.take_back(g);
+    for (WeightGradient& g : all) pool.release(g);
   }
 }
 
-TEST(GradientLender, AGradientHasItsMemoryUntilItIsBack) {
+TEST(GradientPool, AGradientKeepsItsBufferUntilReleased) {
   WeightGradient g = gradient_of(2, 8);
-  GradientLender lender;
-  lender.measure();
-  lender.lend(g);
-  EXPECT_THROW(lender.provide(), Error);  // it was not given back
-  lender.take_back(g);
-  lender.provide();
-  lender.lend(g);
+  GradientPool pool;
+  pool.measure();
+  pool.acquire(g);
+  EXPECT_THROW(pool.provide(), Error);  // still in use
+  pool.release(g);
+  pool.provide();
+  pool.acquire(g);
   float* const place = g.value.data;
   ASSERT_NE(place, nullptr);
   g.written = true;
-  lender.lend(g);  // a second contribution
+  pool.acquire(g);  // a second contribution
   EXPECT_EQ(g.value.data, place);
   EXPECT_TRUE(g.written);
-  lender.take_back(g);
+  pool.release(g);
   EXPECT_EQ(g.value.data, nullptr);
   EXPECT_FALSE(g.written);
-  lender.take_back(g);  // nothing is there
+  pool.release(g);  // nothing is there
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "ops/gradient_lender.h"
+#include "ops/gradient_pool.h"
 
 #include <algorithm>
 
@@ -11,36 +11,37 @@ constexpr int64_t kAlignFloats = Arena::kAlignment / sizeof(float);
 
 }  // namespace
 
-void GradientLender::measure() {
-  HEED_CHECK(std::ranges::none_of(blocks_, &Block::is_lent), "a gradient was not given back");
+void GradientPool::measure() {
+  HEED_CHECK(std::ranges::none_of(blocks_, &Block::in_use),
+             "gradient pool: every buffer must be released before measure()");
   blocks_.clear();
   floats_ = 0;
   numbers_ = nullptr;
 }
 
-void GradientLender::provide() {
+void GradientPool::provide() {
   const size_t needed = bytes();
   measure();
   if (memory_.capacity_bytes() < needed) {
-    memory_ = Arena(0);  // give the old one back first
+    memory_ = Arena(0);  // free the old memory before allocating
     memory_ = Arena(needed);
   }
   memory_.rewind({0});
   numbers_ = memory_.allocate<float>(memory_.capacity_bytes() / sizeof(float));
 }
 
-void GradientLender::release() {
+void GradientPool::free_memory() {
   measure();
   memory_ = Arena(0);
 }
 
-void GradientLender::lend(WeightGradient& gradient) {
+void GradientPool::acquire(WeightGradient& gradient) {
   if (gradient.block >= 0) return;
   const int64_t floats = (gradient.value.size() + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
   int best = -1;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Block& b = blocks_[i];
-    if (b.is_lent || b.floats < floats) continue;
+    if (b.in_use || b.floats < floats) continue;
     if (best < 0 || b.floats < blocks_[static_cast<size_t>(best)].floats) {
       best = static_cast<int>(i);
     }
@@ -50,17 +51,17 @@ void GradientLender::lend(WeightGradient& gradient) {
     blocks_.push_back({floats_, floats, false});
     floats_ += floats;
     HEED_CHECK(!numbers_ || bytes() <= memory_.capacity_bytes(),
-               "more gradients at a time than were measured");
+               "gradient pool: gradients in use must fit the measured size");
   }
   Block& block = blocks_[static_cast<size_t>(best)];
-  block.is_lent = true;
+  block.in_use = true;
   gradient.block = best;
   gradient.value.data = numbers_ ? numbers_ + block.begin : nullptr;
 }
 
-void GradientLender::take_back(WeightGradient& gradient) {
+void GradientPool::release(WeightGradient& gradient) {
   if (gradient.block < 0) return;
-  blocks_[static_cast<size_t>(gradient.block)].is_lent = false;
+  blocks_[static_cast<size_t>(gradient.block)].in_use = false;
   gradient.block = -1;
   gradient.value.data = nullptr;
   gradient.written = false;
