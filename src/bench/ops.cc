@@ -12,6 +12,7 @@ namespace {
 
 using bench::Limits;
 using bench::Row;
+using bench::SpeedSizes;
 
 SpeedSizes sizes_for(int threads) {
   const auto float_bytes = static_cast<int64_t>(sizeof(float));

@@ -11,11 +11,22 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "heed/bench.h"
-#include "ops/table/op_table.h"
 
 namespace heed::bench {
 
 class GemmLimit;
+
+// Useful operations of one call, and the bytes it must move: each operand once.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// Sizes that depend on the machine, in floats: all the operands of one row together.
+struct SpeedSizes {
+  int64_t memory_floats = 0;  // far more than the caches hold
+  int64_t l2_floats = 0;      // fits the L2 caches of the threads in use
+};
 
 // What a row is measured with.
 struct Bench {
@@ -64,7 +75,7 @@ struct Row {
 // as GEMV, next to reading the weight.
 void add_gemm_rows(std::vector<Row>& rows);
 void add_matmul_rows(std::vector<Row>& rows);
-// op_rows.cc: the op table's speed cases.
+// op_rows.cc: ops at sizes of real models.
 void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
 // attention_rows.cc: attention over long sequences, over rows and over a cache's blocks.
 void add_attention_rows(std::vector<Row>& rows);

@@ -1,7 +1,8 @@
-// The ops once more, slowly: plain loops in double precision, to hold the fast ones against.
+// References in double precision, as plain loops.
 //
-// Nothing here calls a kernel or an op. From ops.h come the options' types alone; what those
-// options mean is written down a second time, and so are the streams that dropout draws from.
+// They call no kernel and no op: from ops.h come only the types of the options, and the random
+// streams of dropout are implemented a second time. An op's reference is defined in its
+// NAME_case.cc; this header declares those that other references or tests use.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct Matrix {
   double at(int64_t r, int64_t c) const { return values[static_cast<size_t>(r * cols + c)]; }
 };
 
-// The stream that an op draws from; none in inference, where nothing is dropped.
+// The random stream of an op; none in inference.
 using DropoutKey = std::optional<RandomKey>;
 
 double activate(Activation activation, double x);
@@ -36,6 +37,8 @@ Matrix scale(const Matrix& x, double factor);
 Matrix columns(const Matrix& x, int64_t begin, int64_t count);
 Matrix take_rows(const Matrix& x, std::span<const int32_t> indices);
 Matrix dropout(const Matrix& x, const DropoutKey& key, float p);
+// 0 or 1 / (1 - p), for the element with this index.
+double dropout_factor(const RandomKey& key, float p, uint64_t element);
 Matrix gated(const Matrix& gate, const Matrix& up, Activation activation);
 // `bias` may be null.
 Matrix linear(const Matrix& x, const Matrix& weight, const Matrix* bias);
@@ -76,13 +79,11 @@ AttentionResult attention(const AttentionInputs& inputs, const AttentionOptions&
 
 Matrix pool(const Matrix& x, std::span<const int32_t> offsets, Pooling pooling);
 
+// -log softmax(z / temperature) of one row.
+std::vector<double> negative_log_softmax(const Matrix& z, int64_t row, double temperature);
 // The losses: sums over rows.
 double cross_entropy(const Matrix& logits, std::span<const int32_t> labels,
                      const CrossEntropyOptions& options);
-double kl_divergence(const Matrix& student, const Matrix& teacher, double temperature);
-// Of the upper half of the rows and the lower one: the mean of the divergences both ways.
-double twin_divergence(const Matrix& logits, std::span<const int32_t> labels);
 double squared_error(const Matrix& x, const Matrix& target);
-double cosine_distance(const Matrix& x, const Matrix& target);
 
 }  // namespace heed::reference

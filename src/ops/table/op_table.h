@@ -1,13 +1,13 @@
-// One table of ops × shapes × options, used in three modes: against a reference in double
-// precision and by finite differences (op_table_test.cc), and for speed (bench/ops.cc).
+// One table of ops × shapes × options for the tests: against a reference in double precision, and
+// gradients by finite differences (op_table_test.cc). Tests only; no part of it is in the library.
 //
-//   for (const OpCase& op : correctness_cases()) {
+//   for (const OpCase& op : all_op_cases()) {
 //     OpRun run(op);
 //     OpResult y = run.forward(ctx);         // with ctx.tape: ready for backward
 //     run.seed(ctx, y); ctx.tape->backward(ctx);
 //   }
 //
-// A new op, or option of one, is a factory in op_cases.h and lines in the lists of op_table.cc.
+// A new op adds a file NAME_case.cc with its reference and its cases, registered by a RegisterOps.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,12 @@
 #include <string>
 #include <vector>
 
-#include "heed/bench.h"
 #include "ops/ops.h"
 #include "ops/table/op_reference.h"
 
 namespace heed {
 
-// Where every random choice of the table comes from; a test says so when it fails.
+// Seed of all random numbers of the table; printed when a test fails.
 inline constexpr uint64_t kTableSeed = 20170612;
 inline constexpr uint32_t kTableStep = 3;
 
@@ -34,7 +33,6 @@ struct Operand {
   float mean = 0;
 };
 
-// What one run of an op gives.
 struct OpResult {
   std::vector<Var> outputs;  // empty for a loss
   std::vector<Mat> extras;   // outputs without gradient: attention's probabilities
@@ -44,12 +42,6 @@ struct OpResult {
 struct ReferenceOperands {
   std::vector<reference::Matrix> inputs, weights;
   reference::DropoutKey dropout;  // none: inference
-};
-
-// How much useful work one run does, and how many bytes it must move: each operand once.
-struct Cost {
-  double flops = 0;
-  double bytes = 0;
 };
 
 struct RowRange {
@@ -67,27 +59,25 @@ struct OpCase {
   std::vector<Operand> weights;  // likewise
   std::function<OpResult(Ctx& ctx, std::span<const Var> inputs, std::span<const Weight> weights)>
       run;
-  // The same as flat results: outputs, then extras; or the one number of a loss.
+  // The same in double precision, as one list: outputs, then extras; or the one number of a loss.
   std::function<std::vector<reference::Matrix>(const ReferenceOperands&)> reference;
 
   bool is_loss = false;
   float gradient_scale = 1;  // what a loss multiplies its gradient by
-  bool draws = false;        // has dropout: a tape changes the result
+  bool draws = false;        // has dropout, so a tape changes the result
 
-  // Largest error allowed, as a share of the largest number of the tensor.
+  // Largest allowed error relative to the largest number of the tensor.
   double tolerance = 2e-6;
   double gradient_tolerance = 4e-6;
-  // Below this a gradient is the rounding error of terms that cancel: that of a softmax over one
-  // key is zero.
+  // A gradient below this is rounding error of terms that cancel; e.g. a softmax over one key has
+  // gradient zero.
   double smallest_gradient = 0;
   // Step of finite differences; smaller where it must not cross a kink.
   double difference = 1e-5;
+  double flops = 0;  // of one forward: bounds the number of finite differences; 0: by operand sizes
 
-  Cost forward, backward;
-  Limit limit = Limit::memory;
-
-  // Pieces of the batch that must come out the same, bit for bit, when run alone without a tape;
-  // empty where nothing is promised. Those of a loss are all its rows, one by one.
+  // Parts of the batch whose results must be bit-identical when run alone without a tape; empty
+  // where that does not hold. The parts of a loss are its rows, one by one.
   std::function<std::vector<OpPart>()> parts;
 
   std::string title() const { return op + " [" + variant + "] " + shape; }
@@ -99,28 +89,25 @@ struct OpPart {
   RowRange outputs;              // the rows of the whole's outputs that it must equal
 };
 
-// An op's operands with their gradients. It owns them; the op's output belongs to the Ctx's arena.
+// Owns an op's operands and their gradients; the op's output is in the Ctx's arena.
 class OpRun {
  public:
-  // keep_input_gradients costs a copy for each input, which a measurement of speed must not see.
-  explicit OpRun(const OpCase& op, bool keep_input_gradients = true,
-                 uint64_t random_seed = kTableSeed);
+  explicit OpRun(const OpCase& op);
   OpRun(const OpRun&) = delete;
   OpRun& operator=(const OpRun&) = delete;
 
   // Runs the op `times` times on the same operands.
   std::vector<OpResult> forward(Ctx& ctx, int times);
   OpResult forward(Ctx& ctx) { return forward(ctx, 1)[0]; }
-  // Puts a fixed random matrix at the gradients of the outputs: the gradients at the inputs become
-  // those of Σ seed ∘ output. A loss needs none.
+  // Writes a fixed random matrix to the gradients of the outputs, so that the gradients at the
+  // inputs are those of Σ seed ∘ output. A loss needs none.
   void seed(Ctx& ctx, const OpResult& result);
   // What seed() writes for output i.
   ConstMat seed_matrix(size_t i, int64_t rows, int64_t cols);
 
   std::span<Mat> inputs() { return inputs_; }
   std::span<Mat> weights() { return weights_; }
-  // After Tape::backward: zero when no op claims to have written it, and NaN where one that does
-  // left a gap.
+  // After Tape::backward: zero when no op wrote it, NaN at elements that an op left out.
   std::span<const Mat> input_gradients() const { return input_gradients_; }
   Mat weight_gradient(size_t i) const {
     const WeightGradient& gradient = weight_gradients_[i];
@@ -129,24 +116,22 @@ class OpRun {
   }
 
  private:
-  Mat fill(Arena& memory, const Operand& operand, uint32_t stream) const;
+  static Mat fill(Arena& memory, const Operand& operand, uint32_t stream);
 
   const OpCase& op_;
-  uint64_t random_seed_;
   Arena memory_;
   std::vector<Arena> seed_memory_;
   std::vector<Mat> inputs_, weights_, input_gradients_, seeds_;
   std::vector<WeightGradient> weight_gradients_;
 };
 
-// Small and odd shapes; every option.
-std::vector<OpCase> correctness_cases();
-
-// Sizes that depend on the machine, in floats: all the operands of one case together.
-struct SpeedSizes {
-  int64_t memory_floats = 0;  // far more than the caches hold
-  int64_t l2_floats = 0;      // fits the L2 caches of the threads that are used
+// A static object of each NAME_case.cc. `add` appends the cases: small and odd shapes, every option.
+class RegisterOps {
+ public:
+  RegisterOps(const char* name, void (*add)(std::vector<OpCase>& table));
 };
-std::vector<OpCase> speed_cases(const SpeedSizes& sizes);
+
+// All registered cases, in the order of their names.
+std::vector<OpCase> all_op_cases();
 
 }  // namespace heed
