@@ -231,7 +231,7 @@ OpBench attention_op(int32_t length, bool causal) {
 }
 
 OpBench linear_op(int64_t rows, int64_t in, int64_t out, Activation activation) {
-  OpBench op{.name = std::string("linear ") + kernels::name(activation) + " bias",
+  OpBench op{.name = "linear " + std::string(kernels::name(activation)) + " bias",
              .shape = dims(rows, in, out),
              .inputs = {{rows, in}},
              .weights = {{out, in, fan_in_deviation(in)}, {1, out}}};

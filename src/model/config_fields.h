@@ -95,13 +95,13 @@ inline constexpr std::array kEnumNames<Pooling>{EnumName<Pooling>{Pooling::first
                                                 EnumName<Pooling>{Pooling::mean, "mean"}};
 
 template <>
-inline constexpr std::array kEnumNames<Activation>{
-    EnumName<Activation>{Activation::none, "none"},
-    EnumName<Activation>{Activation::relu, "relu"},
-    EnumName<Activation>{Activation::gelu, "gelu"},
-    EnumName<Activation>{Activation::gelu_tanh, "gelu_tanh"},
-    EnumName<Activation>{Activation::silu, "silu"},
-    EnumName<Activation>{Activation::tanh, "tanh"}};
+inline constexpr auto kEnumNames<Activation> = [] {
+  std::array<EnumName<Activation>, std::size(kernels::kActivations)> names{};
+  for (size_t i = 0; i < names.size(); ++i) {
+    names[i] = {kernels::kActivations[i].activation, kernels::kActivations[i].name};
+  }
+  return names;
+}();
 
 template <>
 inline constexpr std::array kEnumNames<Initialisation>{

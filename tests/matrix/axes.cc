@@ -202,9 +202,13 @@ std::vector<Axis> make_axes() {
   all.push_back(
       enum_axis("attention_bias", &ModelConfig::attention_bias,
                 {AttentionBias::none, AttentionBias::qkv, AttentionBias::out, AttentionBias::all}));
-  all.push_back(
-      enum_axis("activation", &ModelConfig::activation,
-                {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}));
+  Axis activation{"activation", {}};
+  for (const kernels::ActivationInfo& info : kernels::kActivations) {
+    if (info.activation == Activation::none) continue;
+    activation.values.push_back(
+        with(std::string(info.name), &ModelConfig::activation, info.activation));
+  }
+  all.push_back(activation);
   all.push_back(enum_axis("ffn_kind", &ModelConfig::ffn_kind, {FfnKind::plain, FfnKind::gated}));
   all.push_back(switch_axis("ffn_bias", &ModelConfig::ffn_bias));
   all.push_back({"decoder_ffn",

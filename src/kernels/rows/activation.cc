@@ -126,8 +126,6 @@ HWY_EXPORT(BiasActivationRows);
 HWY_EXPORT(GatedActivationRows);
 HWY_EXPORT(GatedActivationBackwardRows);
 
-const char* name(Activation activation) { return kActivations[static_cast<int>(activation)].name; }
-
 void activate(Activation activation, const float* x, float* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(Activate)(activation, x, y, n);
 }

@@ -1,7 +1,8 @@
 // Activations and their gradients, alone, after a bias, and as the gate of a feed-forward layer.
 //
-// A new activation is one line of the enum and of kActivations here, one functor in
-// activation-inl.h, and one line in the table of activation_test.cc.
+// A new activation is one enumerator and one line of kActivations here, one functor in
+// activation-inl.h, and one line of the reference in activation_testing.h. Config files, Hugging
+// Face import and export and all tests iterate kActivations.
 //
 // Each element is computed by itself: cutting an array anywhere gives the same bits.
 #pragma once
@@ -15,26 +16,33 @@ enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
 
 struct ActivationInfo {
   Activation activation;
-  const char* name;  // as in config files
-  // Whether the gradient is computed from the input, or from the output, which a model has at hand
-  // anyway.
+  std::string_view name;  // as in config files
+  // Whether the gradient is computed from the input, or from the output, which is kept anyway.
   bool backward_needs_input;
+  // Names in Hugging Face's config.json; the first is written. Empty: cannot be imported.
+  std::string_view hugging_face[3] = {};
 };
 
 // In the order of the enum.
+// clang-format off
 inline constexpr ActivationInfo kActivations[] = {
-    {Activation::none, "none", false},          {Activation::relu, "relu", false},
-    {Activation::gelu, "gelu", true},            // x Φ(x), exact: Φ by erf
-    {Activation::gelu_tanh, "gelu_tanh", true},  // its approximation by tanh (GPT-2)
-    {Activation::silu, "silu", true},            // x / (1 + e^-x), also called swish
-    {Activation::tanh, "tanh", false},
+    {Activation::none,      "none",      false},
+    {Activation::relu,      "relu",      false, {"relu"}},
+    {Activation::gelu,      "gelu",      true,  {"gelu", "gelu_python"}},  // x Φ(x), Φ by erf
+    {Activation::gelu_tanh, "gelu_tanh", true,                             // Φ by tanh (GPT-2)
+     {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}},
+    {Activation::silu,      "silu",      true,  {"silu", "swish"}},        // x / (1 + e^-x)
+    {Activation::tanh,      "tanh",      false, {"tanh"}},
 };
+// clang-format on
 
 constexpr bool backward_needs_input(Activation activation) {
   return kActivations[static_cast<int>(activation)].backward_needs_input;
 }
 
-const char* name(Activation activation);
+constexpr std::string_view name(Activation activation) {
+  return kActivations[static_cast<int>(activation)].name;
+}
 
 // y = activation(x). y may equal x.
 void activate(Activation activation, const float* x, float* y, int64_t n);

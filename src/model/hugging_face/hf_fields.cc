@@ -1,40 +1,23 @@
 #include "model/hugging_face/hf_fields.h"
 
-#include <array>
-
 namespace heed {
-namespace {
-
-// Hugging Face's names of activations; the first of several is saved.
-constexpr std::array kActivationNames{
-    EnumName<Activation>{Activation::relu, "relu"},
-    EnumName<Activation>{Activation::gelu, "gelu"},
-    EnumName<Activation>{Activation::gelu, "gelu_python"},
-    EnumName<Activation>{Activation::gelu_tanh, "gelu_new"},
-    EnumName<Activation>{Activation::gelu_tanh, "gelu_pytorch_tanh"},
-    EnumName<Activation>{Activation::gelu_tanh, "gelu_fast"},  // the same, written otherwise
-    EnumName<Activation>{Activation::silu, "silu"},
-    EnumName<Activation>{Activation::silu, "swish"},
-    EnumName<Activation>{Activation::tanh, "tanh"},
-};
-
-}  // namespace
 
 std::string HfFields::activation_name(Activation activation) {
-  for (const auto& entry : kActivationNames) {
-    if (entry.value == activation) return std::string(entry.name);
-  }
-  return "linear";
+  const kernels::ActivationInfo& info = kernels::kActivations[static_cast<int>(activation)];
+  return info.hugging_face[0].empty() ? "linear" : std::string(info.hugging_face[0]);
 }
 
 std::string HfFields::read_activation(const Json& json, Activation& field) {
   std::string choices;
-  for (const auto& entry : kActivationNames) {
-    if (json.is_string() && json.get<std::string>() == entry.name) {
-      field = entry.value;
-      return {};
+  for (const kernels::ActivationInfo& info : kernels::kActivations) {
+    for (const std::string_view name : info.hugging_face) {
+      if (name.empty()) continue;
+      if (json.is_string() && json.get<std::string>() == name) {
+        field = info.activation;
+        return {};
+      }
+      choices += (choices.empty() ? "one of " : ", ") + std::string(name);
     }
-    choices += (choices.empty() ? "one of " : ", ") + std::string(entry.name);
   }
   return choices;
 }

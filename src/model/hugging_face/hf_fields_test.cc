@@ -98,6 +98,18 @@ TEST(HfFields, ReadsManyNamesOfAnActivationAndWritesOne) {
   EXPECT_EQ(out.json()["act"], "gelu_new");
 }
 
+TEST(HfFields, EveryActivationCanBeWrittenAndRead) {
+  for (const kernels::ActivationInfo& info : kernels::kActivations) {
+    if (info.activation == Activation::none) continue;
+    HfFields out;
+    Activation written = info.activation, read = Activation::none;
+    out.value({"act"}, written, Activation::none);
+    HfFields in(out.json(), nullptr);
+    in.value({"act"}, read, Activation::none);
+    EXPECT_EQ(read, info.activation) << info.name;
+  }
+}
+
 TEST(HfFields, WritesWhatItWouldRead) {
   ModelConfig c;
   c.width = 24, c.tying = Tying::none, c.bos_id = -1, c.eos_id = 5;

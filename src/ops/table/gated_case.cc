@@ -24,7 +24,7 @@ OpCase gated_case(const GatedCase& o) {
   OpCase op;
   op.op = "gated";
   op.variant = Words()
-                   .add(true, kernels::name(o.activation))
+                   .add(true, std::string(kernels::name(o.activation)))
                    .add(true, o.one_matrix ? "one_matrix" : "two_matrices")
                    .text();
   op.shape = dims({o.rows, o.width});

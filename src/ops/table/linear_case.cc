@@ -32,7 +32,7 @@ OpCase linear_case(const LinearCase& o) {
   OpCase op;
   op.op = "linear";
   op.variant = Words()
-                   .add(o.activation != Activation::none, kernels::name(o.activation))
+                   .add(o.activation != Activation::none, std::string(kernels::name(o.activation)))
                    .add(o.bias, "bias")
                    .add(o.slice, "slice")
                    .add(o.dropout > 0, "dropout")

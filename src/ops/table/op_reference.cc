@@ -1,10 +1,9 @@
 #include "ops/table/op_reference.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
-#include <numbers>
+
+#include "kernels/rows/activation_testing.h"
 
 namespace heed::reference {
 
@@ -27,28 +26,9 @@ Matrix::Matrix(ConstMat view) : Matrix(view.rows, view.cols) {
   }
 }
 
-double activate(Activation activation, double x) {
-  switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::gelu:
-      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
-    case Activation::gelu_tanh:
-      return 0.5 * x *
-             (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::tanh:
-      return std::tanh(x);
-  }
-  return x;
-}
-
 Matrix activate(const Matrix& x, Activation activation) {
   Matrix y = x;
-  for (double& value : y.values) value = activate(activation, value);
+  for (double& value : y.values) value = kernels::activation_reference(activation, value);
   return y;
 }
 

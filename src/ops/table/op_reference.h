@@ -31,7 +31,6 @@ struct Matrix {
 // The random stream of an op; none in inference.
 using DropoutKey = std::optional<RandomKey>;
 
-double activate(Activation activation, double x);
 Matrix add(const Matrix& a, const Matrix& b);
 Matrix scale(const Matrix& x, double factor);
 Matrix columns(const Matrix& x, int64_t begin, int64_t count);
