@@ -38,7 +38,7 @@ class Costs {
       : o_(options), config_(config) {
     const std::string last_layer = "decoder." + std::to_string(config.decoder_layers - 1) + ".";
     for (const ParameterSpec& spec : declare(config)) {
-      if (spec.rows <= 1 || spec.name.ends_with("t5_bias")) continue;
+      if (spec.rows <= 1 || spec.is_relative_bias()) continue;
       const bool of_source = spec.name.find(".cross.kv.") != std::string::npos;
       if (spec.name.starts_with("encoder.") || of_source) source_weights_ += size_of(spec);
       if (spec.name.starts_with("decoder.") && !of_source) weights_ += size_of(spec);

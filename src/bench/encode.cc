@@ -32,8 +32,7 @@ double batch_flops(const ModelConfig& config, const EncodeBenchOptions& options)
   const std::string prefix = std::string(stack.name) + ".";
   double weights = 0;
   for (const ParameterSpec& spec : declare(config)) {
-    const bool product =
-        spec.rows > 1 && spec.name.starts_with(prefix) && !spec.name.ends_with("t5_bias");
+    const bool product = spec.rows > 1 && spec.name.starts_with(prefix) && !spec.is_relative_bias();
     if (product) weights += static_cast<double>(spec.size());
   }
   const auto rows = static_cast<double>(options.sequences * options.length);

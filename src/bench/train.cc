@@ -120,7 +120,7 @@ double step_flops(const ModelConfig& config, const TrainBenchOptions& options,
   double flops = 0;
   for (const ParameterSpec& spec : declare(config)) {
     const bool table = spec.name.starts_with("embedding.") || spec.name.starts_with("target.") ||
-                       spec.name.ends_with("t5_bias") || spec.name == "output.weight";
+                       spec.is_relative_bias() || spec.name == "output.weight";
     const bool head = spec.name.starts_with("head.") || spec.name.starts_with("pooler") ||
                       spec.name.starts_with("next_sentence");
     if (spec.rows > 1 && !table && !head) flops += 2 * rows * static_cast<double>(spec.size());

@@ -22,6 +22,18 @@ enum class Family { encoder_decoder, encoder_only, decoder_only };
 
 enum class Position { none, sinusoidal, learned, rope, t5_bias, alibi };
 
+// The bias of attention scores that a position scheme is; none for the others.
+constexpr RelativeBiasKind relative_bias_kind(Position position) {
+  switch (position) {
+    case Position::t5_bias:
+      return RelativeBiasKind::t5;
+    case Position::alibi:
+      return RelativeBiasKind::alibi;
+    default:
+      return RelativeBiasKind::none;
+  }
+}
+
 // pre: x + f(norm(x)). post: norm(x + f(x)), the paper. both: x + norm(f(norm(x))), Gemma 2.
 enum class NormPlace { pre, post, both };
 
@@ -181,6 +193,13 @@ struct ModelConfig {
   // The values that a 0 stands for.
   StackConfig stack(Side side) const;
   int64_t output_vocabulary() const { return target_vocabulary ? target_vocabulary : vocabulary; }
+
+  // The bias of a stack's self-attention, without its weights.
+  RelativeBias relative_bias(bool causal) const {
+    return {.kind = relative_bias_kind(position),
+            .t5_rule = {t5_buckets, t5_max_distance, /*bidirectional=*/!causal}};
+  }
+  bool has_relative_bias() const { return relative_bias_kind(position) != RelativeBiasKind::none; }
 };
 
 // Calls visit(name, field, help) for every field.

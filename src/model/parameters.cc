@@ -132,9 +132,11 @@ class Declaration {
     const std::string name = s.name;
     // GPT-2: projections into the residual stream shrink with the number of additions.
     const float shrink = init_ == Initialisation::gpt2 ? one_over_root(2 * int64_t{s.layers}) : 1;
-    if (c_.position == Position::t5_bias) {
+    const RelativeBias bias = c_.relative_bias(s.causal);
+    if (bias.weight_rows() > 0) {
       const float deviation = init_ == Initialisation::t5 ? one_over_root(c_.width) : kSpread;
-      specs_.push_back({name + ".t5_bias", c_.t5_buckets, s.heads, Init::normal, deviation});
+      specs_.push_back({name + "." + std::string(info(bias.kind).weight), bias.weight_rows(),
+                        s.heads, Init::normal, deviation});
     }
     for (int i = 0; i < s.layers; ++i) {
       const std::string layer = name + "." + std::to_string(i);
@@ -209,6 +211,12 @@ size_t packed_size(const PackedWeight& w) {
 }
 
 }  // namespace
+
+bool ParameterSpec::is_relative_bias() const {
+  return std::ranges::any_of(kRelativeBiases, [&](const RelativeBiasInfo& bias) {
+    return !bias.weight.empty() && name.ends_with("." + std::string(bias.weight));
+  });
+}
 
 bool can_be_packed(const ParameterSpec& spec) {
   return spec.rows > 1 && (spec.name.ends_with(".weight") || spec.name.ends_with(".tokens"));

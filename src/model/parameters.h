@@ -39,6 +39,8 @@ struct ParameterSpec {
   std::vector<float> deviations{};  // of each part, where they differ
 
   int64_t size() const { return rows * cols; }
+  // A table of attention biases: looked up, not multiplied with rows.
+  bool is_relative_bias() const;
 };
 
 std::vector<ParameterSpec> declare(const ModelConfig& config);

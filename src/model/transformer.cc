@@ -117,11 +117,10 @@ Transformer::Stack Transformer::make_stack(Side side) {
   e.dropout = c_.embedding_norm ? 0 : c_.embedding_dropout;
   if (c_.embedding_norm) stack.embedding_norm = norm_layer(embedding + ".norm");
 
-  if (c_.position == Position::t5_bias) {
-    stack.t5_bias = {p_.weight(name + ".t5_bias"),
-                     {c_.t5_buckets, c_.t5_max_distance, /*bidirectional=*/!stack.config.causal}};
+  stack.bias = c_.relative_bias(stack.config.causal);
+  if (stack.bias.weight_rows() > 0) {
+    stack.bias.weights = p_.weight(name + "." + std::string(info(stack.bias.kind).weight));
   }
-  if (c_.position == Position::alibi) stack.alibi_slopes = alibi_slopes(stack.config.heads);
   if (c_.position == Position::rope) {
     stack.rope_frequencies = rope_frequencies(rope_of(c_, stack.config.head_dim));
   }
@@ -172,8 +171,7 @@ AttentionOptions Transformer::self_options(const Stack& stack, size_t layer) con
   o.causal = stack.config.causal;
   o.window = stack.config.window(layer);
   o.symmetric = o.window > 0 && !o.causal;
-  if (c_.position == Position::t5_bias) o.t5_bias = &stack.t5_bias;
-  o.alibi_slopes = stack.alibi_slopes;
+  o.bias = stack.bias;
   return o;
 }
 

@@ -129,8 +129,8 @@ class Transformer {
     Embedding embedding;
     Norm embedding_norm, final_norm;
     std::vector<Layer> layers;
-    T5Bias t5_bias;
-    std::vector<float> alibi_slopes, rope_frequencies;
+    RelativeBias bias;
+    std::vector<float> rope_frequencies;
   };
   // What all layers of a forward pass through one stack share. A checkpoint keeps a copy, so it
   // points only to what outlives backward.

@@ -15,68 +15,22 @@ struct Record {
   kernels::Attention problem;
   Mat out;
   const float* log_sum_exp;
-  Weight t5_table{};
-  T5Buckets t5_rule{};
+  RelativeBias bias{};
 
   void backward(Ctx& ctx);
-  void backward_t5(Ctx& ctx, const float* d_bias, const GradientTarget& d_table) const;
 };
 
-// The distances key - query that occur in a batch: [-farthest_back, farthest_ahead].
-struct Distances {
-  int64_t back = 0, ahead = 0;
-
-  int64_t count() const { return back + 1 + ahead; }
-  int64_t stride() const { return count() + 2 * kernels::kBiasPadding; }
-  int64_t center() const { return back + kernels::kBiasPadding; }
-};
-
-Distances distances(const kernels::Attention& a) {
-  Distances d;
+RelativeDistances distances(const kernels::Attention& a) {
+  RelativeDistances d;
   for (int64_t s = 0; s < a.sequences; ++s) {
     const int64_t first = a.first_position(s);
     d.back = std::max(d.back, first + a.queries(s) - 1);
     d.ahead = std::max(d.ahead, a.keys(s) - 1 - first);
   }
   d.back = std::max<int64_t>(d.back, 0), d.ahead = std::max<int64_t>(d.ahead, 0);
-  // Nothing is read from beyond a window, however long the text has become.
+  // Nothing is read beyond a window, however long the sequence is.
   if (!a.global_keys) d.back = std::min(d.back, a.before + kernels::kBiasReach);
   return d;
-}
-
-// Both kinds of bias become one row a head, indexed by distance: linear in the length, never [T,
-// T].
-void fill_bias(const AttentionOptions& o, const Distances& d, float* bias) {
-  std::fill_n(bias, o.heads * d.stride(), 0.0f);
-  for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
-    float* column = bias + d.center() + distance;
-    if (o.t5_bias) {
-      const float* row = o.t5_bias->table.value.row(t5_bucket(distance, o.t5_bias->rule));
-      for (int head = 0; head < o.heads; ++head) column[head * d.stride()] = row[head];
-    } else {
-      for (int head = 0; head < o.heads; ++head) {
-        column[head * d.stride()] =
-            -o.alibi_slopes[static_cast<size_t>(head)] * static_cast<float>(std::abs(distance));
-      }
-    }
-  }
-}
-
-// d_table[bucket(distance)][head] += d_bias[head][distance], distances in order.
-void Record::backward_t5(Ctx& ctx, const float* d_bias, const GradientTarget& d_table) const {
-  if (ctx.measuring()) return;
-  const Distances d = distances(problem);
-  if (!d_table.accumulate) {
-    for (int64_t r = 0; r < d_table.value.rows; ++r) {
-      std::fill_n(d_table.value.row(r), d_table.value.cols, 0.0f);
-    }
-  }
-  for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
-    float* row = d_table.value.row(t5_bucket(distance, t5_rule));
-    for (int head = 0; head < problem.heads; ++head) {
-      row[head] += d_bias[head * d.stride() + d.center() + distance];
-    }
-  }
 }
 
 // Recomputes the probabilities tile by tile (kernels/attention/attention.cc):
@@ -86,8 +40,9 @@ void Record::backward(Ctx& ctx) {
   const GradientTarget dq = ctx.tape->target(ctx, *q_gradient);
   const GradientTarget dk = ctx.tape->target(ctx, *k_gradient);
   const GradientTarget dv = ctx.tape->target(ctx, *v_gradient);
-  const bool t5 = t5_table.gradient != nullptr;
-  const int64_t bias_floats = t5 ? problem.heads * distances(problem).stride() : 0;
+  const bool learned = bias.weights.gradient != nullptr;
+  const RelativeDistances d = distances(problem);
+  const int64_t bias_floats = learned ? problem.heads * d.stride() : 0;
   const Scratch d_bias(ctx, std::max<int64_t>(bias_floats, 1));
   const Scratch work(ctx, ctx.pool.threads() * kernels::attention_scratch_floats(problem, true));
   if (!ctx.measuring()) {
@@ -107,10 +62,10 @@ void Record::backward(Ctx& ctx) {
                                  .dq_stride = dq.value.stride,
                                  .dk_stride = dk.value.stride,
                                  .dv_stride = dv.value.stride,
-                                 .d_bias = t5 ? d_bias.data() : nullptr},
+                                 .d_bias = learned ? d_bias.data() : nullptr},
                                 work.data());
   }
-  if (t5) backward_t5(ctx, d_bias.data(), gradient_target(ctx, t5_table));
+  if (learned) relative_bias_backward(ctx, bias, problem.heads, d, d_bias.data());
 }
 
 kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o) {
@@ -129,14 +84,6 @@ kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o
   if (o.causal) a.after = 0;
   if (!o.global_tokens.empty()) a.global_queries = a.global_keys = o.global_tokens.data();
   return a;
-}
-
-void check(const T5Bias& bias, int heads) {
-  const T5Buckets& rule = bias.rule;
-  const int exact = rule.buckets / (rule.bidirectional ? 4 : 2);  // distances with their own bucket
-  HEED_CHECK(exact >= 1 && rule.max_distance > exact, "attention: a T5 rule without buckets");
-  HEED_CHECK(bias.table.value.rows >= rule.buckets && bias.table.value.cols == heads,
-             "attention: the T5 table is not [buckets, heads]");
 }
 
 // A table for each sequence, with room for its rows.
@@ -177,11 +124,8 @@ void check(const AttentionInputs& in, const AttentionOptions& o) {
   HEED_CHECK(in.v.rows() == in.k.rows(), "attention: a value for each key");
   HEED_CHECK(o.window >= 0 && (!o.symmetric || o.window > 0), "attention: a window of nothing");
   check_dropout(o.dropout);
-  if (o.t5_bias) check(*o.t5_bias, o.heads);
+  check(o.bias, o.heads);
   HEED_CHECK(!(o.causal && o.symmetric), "attention: a causal window is not symmetric");
-  HEED_CHECK(!(o.t5_bias && !o.alibi_slopes.empty()), "attention: two kinds of bias");
-  HEED_CHECK(o.alibi_slopes.empty() || o.alibi_slopes.size() == static_cast<size_t>(o.heads),
-             "attention: a slope for each head");
   HEED_CHECK(
       o.global_tokens.empty() || (o.global_tokens.size() == static_cast<size_t>(in.q.rows()) &&
                                   in.q.rows() == in.k.rows()),
@@ -226,11 +170,10 @@ Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
   Var y = ctx.activation(in.q.rows(), in.q.cols());
   if (ctx.tape && o.dropout > 0) problem.dropout = {ctx.next_site(), o.dropout};
 
-  const bool has_bias = o.t5_bias || !o.alibi_slopes.empty();
-  if (has_bias) {
-    const Distances d = distances(problem);
+  if (o.bias) {
+    const RelativeDistances d = distances(problem);
     float* bias = ctx.matrix(o.heads, d.stride()).data;
-    if (!ctx.measuring()) fill_bias(o, d, bias);
+    if (!ctx.measuring()) fill_relative_bias(o.bias, o.heads, d, bias);
     problem.bias = bias, problem.bias_stride = d.stride(), problem.bias_center = d.center();
   }
   const bool keep = ctx.tape || o.probabilities;
@@ -258,9 +201,8 @@ Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
   if (ctx.tape) {
     HEED_CHECK(in.q.gradient && in.k.gradient && in.v.gradient,
                "attention: an input without a gradient");
-    Record record{y.gradient, in.q.gradient, in.k.gradient, in.v.gradient, problem, y.value, lse};
-    if (o.t5_bias) record.t5_table = o.t5_bias->table, record.t5_rule = o.t5_bias->rule;
-    ctx.tape->record(y.gradient, record);
+    ctx.tape->record(y.gradient, Record{y.gradient, in.q.gradient, in.k.gradient, in.v.gradient,
+                                        problem, y.value, lse, o.bias});
     for (const Var& kept : {in.q, in.k, in.v, y}) keep_value(kept);  // y for Σ dO ∘ O
   }
   return y;

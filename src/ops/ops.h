@@ -23,6 +23,7 @@
 #include "ops/batch.h"
 #include "ops/ctx.h"
 #include "ops/positions.h"
+#include "ops/relative_bias.h"
 #include "ops/weight.h"
 
 namespace heed {
@@ -110,12 +111,6 @@ Var rope(Ctx& ctx, Var x, const RopeTable& table, const RopeShape& shape);
 
 // ---- attention.cc ----------------------------------------------------------------------------
 
-// A bias of the scores by relative position, shared by all layers that name the same table.
-struct T5Bias {
-  Weight table;  // [buckets, heads]
-  T5Buckets rule;
-};
-
 struct AttentionOptions {
   int heads = 1;
   int kv_heads = 1;
@@ -129,9 +124,8 @@ struct AttentionOptions {
   bool symmetric = false;
   // Self-attention only: [rows], 1 where the token sees and is seen beyond the window.
   std::span<const uint8_t> global_tokens{};
-  const T5Bias* t5_bias = nullptr;
-  std::span<const float> alibi_slopes{};  // [heads]: - slope · |distance|
-  float dropout = 0;                      // of the probabilities
+  RelativeBias bias{};  // added to the scores
+  float dropout = 0;    // of the probabilities
   // Optional output, in the arena: the probabilities before dropout, [heads, queries, keys] of each
   // sequence, one sequence after the other, as a single row.
   Mat* probabilities = nullptr;

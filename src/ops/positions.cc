@@ -48,17 +48,11 @@ int t5_bucket(int64_t key_minus_query, const T5Buckets& rule) {
   return first + std::min(bucket, buckets - 1);
 }
 
-std::vector<float> alibi_slopes(int heads) {
-  HEED_CHECK(heads > 0, "alibi_slopes: heads must be positive");
+float alibi_slope(int head, int heads) {
+  HEED_CHECK(head >= 0 && head < heads, "alibi_slope: head must be less than heads");
   const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)));
-  std::vector<float> slopes;
-  for (int i = 1; i <= power; ++i) {
-    slopes.push_back(static_cast<float>(std::exp2(-8.0 * i / power)));
-  }
-  for (int i = 1; static_cast<int>(slopes.size()) < heads; i += 2) {
-    slopes.push_back(static_cast<float>(std::exp2(-4.0 * i / power)));
-  }
-  return slopes;
+  if (head < power) return static_cast<float>(std::exp2(-8.0 * (head + 1) / power));
+  return static_cast<float>(std::exp2(-4.0 * (2 * (head - power) + 1) / power));
 }
 
 namespace {

@@ -26,7 +26,7 @@ int t5_bucket(int64_t key_minus_query, const T5Buckets& rule);
 
 // ALiBi's slopes (Press et al. 2022): 2^(-8/n), 2^(-16/n), … for n heads a power of two; for other
 // counts, those of the next smaller power of two and then every second one of the next larger.
-std::vector<float> alibi_slopes(int heads);
+float alibi_slope(int head, int heads);
 
 // How RoPE is scaled beyond the context length of pretraining.
 // linear: position interpolation, every frequency / factor (Chen et al. 2023).

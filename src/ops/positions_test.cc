@@ -68,6 +68,12 @@ TEST(T5Buckets, MatchTheReference) {
   }
 }
 
+std::vector<float> alibi_slopes(int heads) {
+  std::vector<float> slopes;
+  for (int head = 0; head < heads; ++head) slopes.push_back(alibi_slope(head, heads));
+  return slopes;
+}
+
 TEST(AlibiSlopes, ArePowersOfTwoThenTheOddOnesBetween) {
   EXPECT_THAT(alibi_slopes(8), testing::ElementsAre(0.5f, 0.25f, 0.125f, 0.0625f, 0.03125f,
                                                     0.015625f, 0.0078125f, 0.00390625f));

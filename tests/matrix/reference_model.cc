@@ -125,16 +125,11 @@ ref::Matrix ReferenceModel::self_attention(const Matrix& x, const Side& side, in
   o.causal = side.causal;
   if (!c_.windows.empty()) o.window = c_.windows[static_cast<size_t>(layer) % c_.windows.size()];
   o.symmetric = !side.causal;
-  T5Bias bias{{}, {c_.t5_buckets, c_.t5_max_distance, !side.causal}};
-  if (c_.position == Position::t5_bias) o.t5_bias = &bias;
-  // Press et al.: 2^(-8 i / n); all counts of heads here but three are powers of two.
-  std::vector<float> slopes;
-  if (c_.position == Position::alibi) slopes = alibi_slopes(side.heads);
-  o.alibi_slopes = slopes;
+  o.bias = c_.relative_bias(side.causal);
+  const Matrix* bias_weights = find(side.name + "." + std::string(info(o.bias.kind).weight));
   if (text.global) o.global_tokens = text.global->flags;
   const std::span<const int32_t> offsets = text.packed.offsets;
-  Matrix heads =
-      ref::attention({&q, &k, &v, offsets, offsets, find(side.name + ".t5_bias"), {}}, o).out;
+  Matrix heads = ref::attention({&q, &k, &v, offsets, offsets, bias_weights, {}}, o).out;
   if (text.global) {
     const Matrix all = linear(x, name + ".global.qkv");
     const Matrix global_q = ref::take_rows(ref::columns(all, 0, q_width), text.global->rows);

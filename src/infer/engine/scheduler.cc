@@ -163,10 +163,8 @@ size_t Scheduler::bytes_for(const Run& run) {
 // measured each time.
 template <class Run>
 size_t Scheduler::bytes_for_decoder(const Run& run) {
-  const Position position = network_.config().position;
-  const bool has_bias = position == Position::t5_bias || position == Position::alibi;
   const bool has_prompts = batch_.rows() > static_cast<int64_t>(batch_.sequences().size());
-  if (has_bias || has_prompts) return bytes_for(run);
+  if (network_.config().has_relative_bias() || has_prompts) return bytes_for(run);
   constexpr size_t kMostShapes = 4096;
   const std::pair shape{batch_.rows(), wanted_rows_.size()};
   const auto known = decoder_bytes_.find(shape);

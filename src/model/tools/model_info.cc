@@ -79,7 +79,7 @@ double flops_per_token(const ModelConfig& config) {
   double weights = 0;
   for (const ParameterSpec& spec : declare(config)) {
     const bool table = spec.name.starts_with("embedding.") || spec.name.starts_with("target.") ||
-                       spec.name.ends_with("t5_bias");
+                       spec.is_relative_bias();
     if (spec.rows > 1 && !table) weights += static_cast<double>(spec.size());
   }
   const bool tied = config.tying == Tying::all || config.tying == Tying::target_output;

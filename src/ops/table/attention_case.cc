@@ -51,12 +51,27 @@ struct Visibility {
   }
 };
 
+// Press et al. 2022, appendix: for n heads, a power of two, 2^(-8 i / n) for i = 1 … n; otherwise
+// the slopes of the power below, then every second one of the power above.
+double alibi_slope(int head, int heads) {
+  int power = 1;
+  while (2 * power <= heads) power *= 2;
+  return head < power ? std::pow(2, -8.0 * (head + 1) / power)
+                      : std::pow(2, -8.0 * (2 * (head - power) + 1) / (2 * power));
+}
+
 double score_bias(const AttentionInputs& in, const AttentionOptions& o, int head,
                   int64_t key_minus_query) {
-  if (o.t5_bias) return in.t5_table->at(relative_bucket(key_minus_query, o.t5_bias->rule), head);
-  if (o.alibi_slopes.empty()) return 0;
-  return -double{o.alibi_slopes[static_cast<size_t>(head)]} *
-         static_cast<double>(std::abs(key_minus_query));
+  const auto distance = static_cast<double>(std::abs(key_minus_query));
+  switch (o.bias.kind) {
+    case RelativeBiasKind::none:
+      return 0;
+    case RelativeBiasKind::t5:
+      return in.bias_weights->at(relative_bucket(key_minus_query, o.bias.t5_rule), head);
+    case RelativeBiasKind::alibi:
+      return -alibi_slope(head, o.heads) * distance;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -128,10 +143,8 @@ struct AttentionCase {
   std::vector<int32_t> queries{};  // length of each sequence
   std::vector<int32_t> keys{};     // likewise; empty: the same (self-attention)
   int heads = 2, kv_heads = 2, head_dim = 8;
-  AttentionOptions options{};  // but for what is given here, and spans
-  bool t5 = false;
-  T5Buckets t5_rule{};
-  bool alibi = false;
+  AttentionOptions options{};  // the fields below replace the same ones here
+  RelativeBias bias{};         // without weights
   std::vector<uint8_t> global_tokens{};
   bool probabilities = false;
   bool one_matrix = false;  // q, k and v are slices of one matrix
@@ -144,17 +157,13 @@ struct AttentionData {
   explicit AttentionData(const AttentionCase& c)
       : spec(c),
         query_offsets(offsets_of(c.queries)),
-        key_offsets(offsets_of(c.keys.empty() ? c.queries : c.keys)) {
-    if (c.alibi) slopes = alibi_slopes(c.heads);
-  }
+        key_offsets(offsets_of(c.keys.empty() ? c.queries : c.keys)) {}
 
-  // `t5` is used when the case has such a bias.
-  AttentionOptions options(const T5Bias* t5) {
+  AttentionOptions options(const Weight& bias_weights) {
     AttentionOptions o = spec.options;
     o.heads = spec.heads, o.kv_heads = spec.kv_heads, o.head_dim = spec.head_dim;
     o.global_tokens = spec.global_tokens;
-    o.alibi_slopes = slopes;
-    o.t5_bias = spec.t5 ? t5 : nullptr;
+    o.bias = spec.bias, o.bias.weights = bias_weights;
     o.probabilities = spec.probabilities ? &probabilities : nullptr;
     return o;
   }
@@ -164,7 +173,6 @@ struct AttentionData {
 
   AttentionCase spec;
   std::vector<int32_t> query_offsets, key_offsets;
-  std::vector<float> slopes;
   Mat probabilities;  // where the last run put them
 };
 
@@ -209,7 +217,7 @@ OpCase attention_case(const AttentionCase& c) {
   } else {
     op.inputs = {{query_rows, q_width}, {key_rows, k_width}, {key_rows, k_width}};
   }
-  if (c.t5) op.weights = {{c.t5_rule.buckets, c.heads}};
+  if (c.bias.weight_rows() > 0) op.weights = {{c.bias.weight_rows(), c.heads}};
   op.run = [=](Ctx& ctx, Vars inputs, Weights weights) {
     std::array<Var, 3> qkv;
     if (c.one_matrix) {
@@ -217,9 +225,8 @@ OpCase attention_case(const AttentionCase& c) {
     } else {
       qkv = {inputs[0], inputs[1], inputs[2]};
     }
-    const T5Bias t5{c.t5 ? weights[0] : Weight{}, c.t5_rule};
     const Var y = attention(ctx, {qkv[0], qkv[1], qkv[2], data->query_offsets, data->key_offsets},
-                            data->options(&t5));
+                            data->options(weights.empty() ? Weight{} : weights[0]));
     OpResult result = output(y);
     if (c.probabilities) result.extras.push_back(data->probabilities);
     return result;
@@ -231,16 +238,15 @@ OpCase attention_case(const AttentionCase& c) {
                                   reference::columns(in.inputs[0], q_width, k_width),
                                   reference::columns(in.inputs[0], q_width + k_width, k_width)}
             : in.inputs;
-    const T5Bias t5{{}, c.t5_rule};
     reference::AttentionResult result =
         reference::attention({.q = &qkv[0],
                               .k = &qkv[1],
                               .v = &qkv[2],
                               .query_offsets = data->query_offsets,
                               .key_offsets = data->key_offsets,
-                              .t5_table = optional_matrix(in.weights, 0),
+                              .bias_weights = optional_matrix(in.weights, 0),
                               .dropout = in.dropout},
-                             data->options(&t5));
+                             data->options({}));
     std::vector<Matrix> results = {std::move(result.out)};
     if (c.probabilities) results.push_back(std::move(result.probabilities));
     return results;
@@ -343,33 +349,33 @@ void add_attention_masks(std::vector<OpCase>& table) {
 void add_attention_scores(std::vector<OpCase>& table) {
   const std::vector<int32_t> lengths = {140, 3, 33};
   for (const bool bidirectional : {true, false}) {
-    table.push_back(attention_case({.variant = bidirectional ? "t5 bidirectional" : "t5 causal",
-                                    .queries = lengths,
-                                    .heads = 3,
-                                    .kv_heads = 3,
-                                    .options = {.scale = 1, .causal = !bidirectional},
-                                    .t5 = true,
-                                    .t5_rule = {.bidirectional = bidirectional}}));
+    table.push_back(attention_case(
+        {.variant = bidirectional ? "t5 bidirectional" : "t5 causal",
+         .queries = lengths,
+         .heads = 3,
+         .kv_heads = 3,
+         .options = {.scale = 1, .causal = !bidirectional},
+         .bias = {.kind = RelativeBiasKind::t5, .t5_rule = {.bidirectional = bidirectional}}}));
   }
-  table.push_back(attention_case({.variant = "t5 cross gqa",
-                                  .queries = {9, 50},
-                                  .keys = {30, 7},
-                                  .heads = 4,
-                                  .kv_heads = 2,
-                                  .t5 = true,
-                                  .t5_rule = {.buckets = 8, .max_distance = 20}}));
+  table.push_back(attention_case(
+      {.variant = "t5 cross gqa",
+       .queries = {9, 50},
+       .keys = {30, 7},
+       .heads = 4,
+       .kv_heads = 2,
+       .bias = {.kind = RelativeBiasKind::t5, .t5_rule = {.buckets = 8, .max_distance = 20}}}));
   table.push_back(
       attention_case({.variant = "t5 window dropout soft_cap",
                       .queries = lengths,
                       .options = {.soft_cap = 2, .window = 9, .symmetric = true, .dropout = 0.2f},
-                      .t5 = true}));
+                      .bias = {.kind = RelativeBiasKind::t5}}));
   for (const bool causal : {false, true}) {
     table.push_back(attention_case({.variant = causal ? "alibi causal" : "alibi",
                                     .queries = lengths,
                                     .heads = 3,
                                     .kv_heads = 3,
                                     .options = {.causal = causal},
-                                    .alibi = true}));
+                                    .bias = {.kind = RelativeBiasKind::alibi}}));
   }
   table.push_back(
       attention_case({.variant = "scale", .queries = lengths, .options = {.scale = 0.11f}}));
@@ -394,7 +400,7 @@ void add_attention_scores(std::vector<OpCase>& table) {
   table.push_back(attention_case({.variant = "probabilities causal window alibi",
                                   .queries = {140, 5},
                                   .options = {.causal = true, .window = 30},
-                                  .alibi = true,
+                                  .bias = {.kind = RelativeBiasKind::alibi},
                                   .probabilities = true}));
 }
 

@@ -67,7 +67,7 @@ struct AttentionInputs {
   const Matrix* k = nullptr;
   const Matrix* v = nullptr;
   std::span<const int32_t> query_offsets, key_offsets;
-  const Matrix* t5_table = nullptr;  // stands for the table in options.t5_bias
+  const Matrix* bias_weights = nullptr;  // instead of options.bias.weights
   DropoutKey dropout;
 };
 struct AttentionResult {
