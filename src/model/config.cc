@@ -80,9 +80,12 @@ void check_positions(const ModelConfig& c, Problems& p) {
     p.unless(c.rope_fraction > 0 && c.rope_fraction <= 1,
              "rope_fraction must be in (0, 1], got " + number(c.rope_fraction));
     p.unless(c.rope_factor > 0, "rope_factor must be positive");
+    if (needs_original_positions(c.rope_scaling)) {
+      p.unless(c.rope_original_positions > 0, "rope_scaling " +
+                                                  std::string(name_of(c.rope_scaling)) +
+                                                  " needs rope_original_positions");
+    }
     if (c.rope_scaling == RopeScaling::llama3) {
-      p.unless(c.rope_original_positions > 0,
-               "rope_original_positions must be positive with rope_scaling llama3");
       p.unless(c.rope_high_frequency_factor > c.rope_low_frequency_factor,
                "rope_high_frequency_factor must exceed rope_low_frequency_factor");
     }

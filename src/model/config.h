@@ -120,7 +120,7 @@ struct ModelConfig {
   float rope_factor = 1;
   float rope_low_frequency_factor = 1;   // llama3
   float rope_high_frequency_factor = 4;  // llama3
-  int64_t rope_original_positions = 0;   // llama3
+  int64_t rope_original_positions = 0;   // of scalings that need it (ops/positions.h)
   int t5_buckets = 32;
   int t5_max_distance = 128;
 
@@ -194,6 +194,15 @@ struct ModelConfig {
   StackConfig stack(Side side) const;
   int64_t output_vocabulary() const { return target_vocabulary ? target_vocabulary : vocabulary; }
 
+  RopeFormula rope_formula(int of_head_dim) const {
+    return {.rotary_dim = static_cast<int>(static_cast<float>(of_head_dim) * rope_fraction) / 2 * 2,
+            .base = rope_base,
+            .scaling = rope_scaling,
+            .factor = rope_factor,
+            .low_frequency_factor = rope_low_frequency_factor,
+            .high_frequency_factor = rope_high_frequency_factor,
+            .original_positions = rope_original_positions};
+  }
   // The bias of a stack's self-attention, without its weights.
   RelativeBias relative_bias(bool causal) const {
     return {.kind = relative_bias_kind(position),

@@ -32,12 +32,6 @@ inline constexpr std::array kEnumNames<RopeLayout>{
     EnumName<RopeLayout>{RopeLayout::interleaved, "interleaved"}};
 
 template <>
-inline constexpr std::array kEnumNames<RopeScaling>{
-    EnumName<RopeScaling>{RopeScaling::none, "none"},
-    EnumName<RopeScaling>{RopeScaling::linear, "linear"},
-    EnumName<RopeScaling>{RopeScaling::llama3, "llama3"}};
-
-template <>
 inline constexpr std::array kEnumNames<NormKind>{
     EnumName<NormKind>{NormKind::layer_norm, "layer_norm"},
     EnumName<NormKind>{NormKind::rms_norm, "rms_norm"}};
@@ -140,7 +134,7 @@ void describe(Config& c, Visitor&& visit) {
   visit("rope_high_frequency_factor", c.rope_high_frequency_factor,
         "RoPE, llama3: high_freq_factor");
   visit("rope_original_positions", c.rope_original_positions,
-        "RoPE, llama3: context length of pretraining");
+        "RoPE scaling: context length of pretraining");
   visit("t5_buckets", c.t5_buckets, "T5: number of relative position buckets");
   visit("t5_max_distance", c.t5_max_distance, "T5: distances from here on share a bucket");
   visit("norm", c.norm, "kind of norm");

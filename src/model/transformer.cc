@@ -9,16 +9,6 @@
 namespace heed {
 namespace {
 
-RopeFrequencies rope_of(const ModelConfig& c, int head_dim) {
-  return {.rotary_dim = static_cast<int>(static_cast<float>(head_dim) * c.rope_fraction) / 2 * 2,
-          .base = c.rope_base,
-          .scaling = c.rope_scaling,
-          .factor = c.rope_factor,
-          .low_frequency_factor = c.rope_low_frequency_factor,
-          .high_frequency_factor = c.rope_high_frequency_factor,
-          .original_positions = c.rope_original_positions};
-}
-
 // Relative positions and masks are computed from the cache's lengths, so rows must start there.
 void check_cache(const Batch& batch, const KvView& cache, const KvLayout& layout) {
   HEED_CHECK(cache.layout && cache.layout->groups.size() == layout.groups.size() &&
@@ -122,7 +112,7 @@ Transformer::Stack Transformer::make_stack(Side side) {
     stack.bias.weights = p_.weight(name + "." + std::string(info(stack.bias.kind).weight));
   }
   if (c_.position == Position::rope) {
-    stack.rope_frequencies = rope_frequencies(rope_of(c_, stack.config.head_dim));
+    stack.rope = rope_angles(c_.rope_formula(stack.config.head_dim));
   }
   for (int i = 0; i < stack.config.layers; ++i) {
     const std::string prefix = name + "." + std::to_string(i);
@@ -323,7 +313,8 @@ Var Transformer::checkpointed_block(Ctx& ctx, const Pass& pass, size_t index, Va
 Var Transformer::run(Ctx& ctx, Pass pass) const {
   Var x = embed_tokens(ctx, pass);
   if (c_.position == Position::rope) {
-    pass.rope = rope_table(ctx, pass.batch.positions, pass.stack.rope_frequencies);
+    pass.rope = rope_table(ctx, pass.batch.positions, pass.stack.rope.frequencies,
+                           pass.stack.rope.magnitude);
   }
   // In inference a layer's memory is released once its output has been copied to x. Not with
   // attention maps, which are in that memory.

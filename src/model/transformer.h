@@ -130,7 +130,7 @@ class Transformer {
     Norm embedding_norm, final_norm;
     std::vector<Layer> layers;
     RelativeBias bias;
-    std::vector<float> rope_frequencies;
+    RopeAngles rope;
   };
   // What all layers of a forward pass through one stack share. A checkpoint keeps a copy, so it
   // points only to what outlives backward.

@@ -55,44 +55,49 @@ float alibi_slope(int head, int heads) {
   return static_cast<float>(std::exp2(-4.0 * (2 * (head - power) + 1) / power));
 }
 
+std::vector<float> rope_frequencies(int rotary_dim, double base) {
+  HEED_CHECK(rotary_dim % 2 == 0, "rope_frequencies: rotary_dim must be even");
+  std::vector<float> frequencies(static_cast<size_t>(rotary_dim / 2));
+  for (int i = 0; i < rotary_dim / 2; ++i) {
+    frequencies[static_cast<size_t>(i)] = static_cast<float>(std::pow(base, -2.0 * i / rotary_dim));
+  }
+  return frequencies;
+}
+
 namespace {
 
-void scale_llama3(const RopeFrequencies& rope, std::vector<float>& frequencies) {
-  const auto length = static_cast<float>(rope.original_positions);
-  const float longest = length / rope.low_frequency_factor;
-  const float shortest = length / rope.high_frequency_factor;
+// Long waves are scaled, short ones kept, and those between are blended.
+void scale_llama3(const RopeFormula& r, std::vector<float>& frequencies) {
+  const auto length = static_cast<float>(r.original_positions);
+  const float longest = length / r.low_frequency_factor;
+  const float shortest = length / r.high_frequency_factor;
   for (float& f : frequencies) {
-    const float wavelength = 2 * std::numbers::pi_v<float> / f;
-    if (wavelength > longest) {
-      f /= rope.factor;
-    } else if (wavelength > shortest) {
-      const float kept = (length / wavelength - rope.low_frequency_factor) /
-                         (rope.high_frequency_factor - rope.low_frequency_factor);
-      f = (1 - kept) * f / rope.factor + kept * f;
+    const float wave = 2 * std::numbers::pi_v<float> / f;
+    if (wave > longest) {
+      f /= r.factor;
+    } else if (wave > shortest) {
+      const float blend = (length / wave - r.low_frequency_factor) /
+                          (r.high_frequency_factor - r.low_frequency_factor);
+      f = (1 - blend) * f / r.factor + blend * f;
     }
   }
 }
 
 }  // namespace
 
-std::vector<float> rope_frequencies(const RopeFrequencies& rope) {
-  HEED_CHECK(rope.rotary_dim % 2 == 0, "rope_frequencies: rotary_dim must be even");
-  std::vector<float> frequencies(static_cast<size_t>(rope.rotary_dim / 2));
-  for (size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] =
-        static_cast<float>(std::pow(rope.base, -2.0 * static_cast<double>(i) / rope.rotary_dim));
-  }
-  switch (rope.scaling) {
+RopeAngles rope_angles(const RopeFormula& formula) {
+  RopeAngles angles{rope_frequencies(formula.rotary_dim, formula.base)};
+  switch (formula.scaling) {
     case RopeScaling::none:
       break;
     case RopeScaling::linear:
-      for (float& f : frequencies) f /= rope.factor;
+      for (float& f : angles.frequencies) f /= formula.factor;
       break;
     case RopeScaling::llama3:
-      scale_llama3(rope, frequencies);
+      scale_llama3(formula, angles.frequencies);
       break;
   }
-  return frequencies;
+  return angles;
 }
 
 }  // namespace heed

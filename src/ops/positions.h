@@ -1,9 +1,11 @@
-// The formulas of the position schemes: sinusoids, T5's buckets, ALiBi's slopes, RoPE's frequencies.
+// The formulas of the position schemes.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
+
+#include "base/enum_names.h"
 
 namespace heed {
 
@@ -28,23 +30,40 @@ int t5_bucket(int64_t key_minus_query, const T5Buckets& rule);
 // counts, those of the next smaller power of two and then every second one of the next larger.
 float alibi_slope(int head, int heads);
 
-// How RoPE is scaled beyond the context length of pretraining.
-// linear: position interpolation, every frequency / factor (Chen et al. 2023).
-// llama3: wavelengths above original_positions / low_frequency_factor are divided by factor, those
-// below original_positions / high_frequency_factor are kept, and those between are interpolated.
+// RoPE's frequencies, in radians a position (Su et al. 2021): base^(-2i / rotary_dim) for
+// i < rotary_dim / 2.
+std::vector<float> rope_frequencies(int rotary_dim, double base);
+
+// How RoPE is changed for contexts longer than those of training.
+//   linear: all frequencies are divided by the factor (Chen et al. 2023, position interpolation).
+//   llama3: as linear for wavelengths above original_positions / low_frequency_factor, unchanged
+//   below original_positions / high_frequency_factor, blended between.
 enum class RopeScaling { none, linear, llama3 };
 
-struct RopeFrequencies {
+template <>
+inline constexpr std::array kEnumNames<RopeScaling>{
+    EnumName<RopeScaling>{RopeScaling::none, "none"},
+    EnumName<RopeScaling>{RopeScaling::linear, "linear"},
+    EnumName<RopeScaling>{RopeScaling::llama3, "llama3"}};
+
+// Whether a scaling depends on the context length of training.
+constexpr bool needs_original_positions(RopeScaling scaling) {
+  return scaling != RopeScaling::none && scaling != RopeScaling::linear;
+}
+
+struct RopeFormula {
   int rotary_dim = 0;
   double base = 10000;
   RopeScaling scaling = RopeScaling::none;
   float factor = 1;
-  float low_frequency_factor = 1;   // llama3
-  float high_frequency_factor = 4;  // llama3
-  int64_t original_positions = 0;   // llama3: context length of pretraining
+  float low_frequency_factor = 1, high_frequency_factor = 4;  // llama3
+  int64_t original_positions = 0;
 };
-// RoPE's angle per position (Su et al. 2021): base^(-2i / rotary_dim) for i < rotary_dim / 2, then
-// scaled.
-std::vector<float> rope_frequencies(const RopeFrequencies& rope);
+// What rope_table() takes.
+struct RopeAngles {
+  std::vector<float> frequencies;
+  float magnitude = 1;  // factor of sines and cosines
+};
+RopeAngles rope_angles(const RopeFormula& formula);
 
 }  // namespace heed

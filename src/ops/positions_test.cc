@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "ops/positions_testing.h"
+
 namespace heed {
 namespace {
 
@@ -84,31 +86,29 @@ TEST(AlibiSlopes, ArePowersOfTwoThenTheOddOnesBetween) {
 }
 
 TEST(RopeFrequencies, FallFromOneByTheBase) {
-  const auto f = rope_frequencies({.rotary_dim = 8});
+  const auto f = rope_frequencies(8, 10000);
   EXPECT_THAT(f, testing::ElementsAre(1, testing::FloatEq(0.1f), testing::FloatEq(0.01f),
                                       testing::FloatEq(0.001f)));
 }
 
-TEST(RopeFrequencies, LinearScalingDividesAll) {
-  const auto f =
-      rope_frequencies({.rotary_dim = 4, .base = 100, .scaling = RopeScaling::linear, .factor = 4});
-  EXPECT_THAT(f, testing::ElementsAre(0.25f, testing::FloatEq(0.025f)));
-}
-
-TEST(RopeFrequencies, Llama3KeepsShortWavelengthsAndInterpolatesBetween) {
-  // Wavelengths are 2π · (1, 10, 100, 1000). With 800 pretrained positions those above 800 are
-  // divided by 8, those below 200 are kept, and 2π · 100 = 628 lies between.
-  const auto f = rope_frequencies({.rotary_dim = 8,
-                                   .scaling = RopeScaling::llama3,
-                                   .factor = 8,
-                                   .low_frequency_factor = 1,
-                                   .high_frequency_factor = 4,
-                                   .original_positions = 800});
-  const float kept = (800 / 628.3185f - 1) / 3;
-  EXPECT_THAT(f,
-              testing::ElementsAre(1, testing::FloatEq(0.1f),
-                                   testing::FloatNear((1 - kept) * 0.01f / 8 + kept * 0.01f, 1e-7f),
-                                   testing::FloatEq(0.001f / 8)));
+TEST(RopeAngles, EveryScalingMatchesDoublePrecision) {
+  for (const auto& [scaling, name] : kEnumNames<RopeScaling>) {
+    for (const int rotary_dim : {2, 16, 128}) {
+      const RopeFormula formula{.rotary_dim = rotary_dim,
+                                .base = 5000,
+                                .scaling = scaling,
+                                .factor = 4,
+                                .original_positions = 96};
+      const RopeAngles angles = rope_angles(formula);
+      const RopeReference expected = rope_reference(formula);
+      ASSERT_EQ(angles.frequencies.size(), expected.frequencies.size());
+      for (size_t i = 0; i < angles.frequencies.size(); ++i) {
+        EXPECT_NEAR(angles.frequencies[i], expected.frequencies[i], 2e-7)
+            << name << ", " << rotary_dim << " columns, pair " << i;
+      }
+      EXPECT_FLOAT_EQ(angles.magnitude, static_cast<float>(expected.magnitude)) << name;
+    }
+  }
 }
 
 }  // namespace

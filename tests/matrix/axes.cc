@@ -87,27 +87,33 @@ Axis position_axis() {
       c.rope_layout = layout, c.rope_fraction = fraction, c.rope_scaling = scaling;
       c.rope_base = 100;
       if (scaling != RopeScaling::none) c.rope_factor = 3;
-      // Some frequencies are kept, some scaled, and some interpolated.
-      if (scaling == RopeScaling::llama3) c.rope_original_positions = 32;
+      // Some frequencies are kept, some scaled, and some blended.
+      if (needs_original_positions(scaling)) c.rope_original_positions = 32;
     };
   };
-  return {"position",
-          {with("none", &ModelConfig::position, Position::none),
-           {"sinusoidal_interleaved", sinusoids(SinusoidLayout::interleaved, 0)},
-           {"sinusoidal_half", sinusoids(SinusoidLayout::half, 0)},
-           {"sinusoidal_half_inclusive_offset", sinusoids(SinusoidLayout::half_inclusive, 2)},
-           with("learned", &ModelConfig::position, Position::learned),
-           {"learned_offset",
-            [](ModelConfig& c) { c.position = Position::learned, c.position_offset = 2; }},
-           {"rope", rope(RopeLayout::half, 1, RopeScaling::none)},
-           {"rope_interleaved_partial", rope(RopeLayout::interleaved, 0.5f, RopeScaling::none)},
-           {"rope_linear", rope(RopeLayout::interleaved, 1, RopeScaling::linear)},
-           {"rope_llama3_partial", rope(RopeLayout::half, 0.75f, RopeScaling::llama3)},
-           {"t5_bias",
-            [](ModelConfig& c) {
-              c.position = Position::t5_bias, c.t5_buckets = 8, c.t5_max_distance = 12;
-            }},
-           with("alibi", &ModelConfig::position, Position::alibi)}};
+  Axis axis{"position",
+            {with("none", &ModelConfig::position, Position::none),
+             {"sinusoidal_interleaved", sinusoids(SinusoidLayout::interleaved, 0)},
+             {"sinusoidal_half", sinusoids(SinusoidLayout::half, 0)},
+             {"sinusoidal_half_inclusive_offset", sinusoids(SinusoidLayout::half_inclusive, 2)},
+             with("learned", &ModelConfig::position, Position::learned),
+             {"learned_offset",
+              [](ModelConfig& c) { c.position = Position::learned, c.position_offset = 2; }},
+             {"rope", rope(RopeLayout::half, 1, RopeScaling::none)},
+             {"rope_interleaved_partial", rope(RopeLayout::interleaved, 0.5f, RopeScaling::none)},
+             {"t5_bias",
+              [](ModelConfig& c) {
+                c.position = Position::t5_bias, c.t5_buckets = 8, c.t5_max_distance = 12;
+              }},
+             with("alibi", &ModelConfig::position, Position::alibi)}};
+  for (const auto& [scaling, name] : kEnumNames<RopeScaling>) {
+    if (scaling == RopeScaling::none) continue;
+    const bool linear = scaling == RopeScaling::linear;
+    axis.values.push_back(
+        {"rope_" + std::string(name),
+         rope(linear ? RopeLayout::interleaved : RopeLayout::half, linear ? 1 : 0.75f, scaling)});
+  }
+  return axis;
 }
 
 Axis norm_axis() {

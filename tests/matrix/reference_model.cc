@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+
+#include "ops/positions_testing.h"
 
 namespace heed::matrix {
 
@@ -73,28 +74,22 @@ ref::Matrix ReferenceModel::embed(const Side& side, const PackedBatch& packed) c
 }
 
 // RoPE with the scalings that ref::rope does not have.
-ref::Matrix ReferenceModel::turned(const Matrix& x, const PackedBatch& packed, int heads,
-                                   int head_dim) const {
-  const int pairs = static_cast<int>(static_cast<double>(head_dim) * c_.rope_fraction) / 2;
+ref::Matrix ReferenceModel::rotated(const Matrix& x, const PackedBatch& packed, int heads,
+                                    int head_dim) const {
+  const RopeReference rope = rope_reference(c_.rope_formula(head_dim));
+  const auto pairs = static_cast<int>(rope.frequencies.size());
   Matrix y = x;
   for (int i = 0; i < pairs; ++i) {
-    double frequency = std::pow(double{c_.rope_base}, -static_cast<double>(i) / pairs);
-    if (c_.rope_scaling == RopeScaling::linear) frequency /= c_.rope_factor;
-    if (c_.rope_scaling == RopeScaling::llama3) {
-      // Depends on how many wavelengths fit into the original context length.
-      const double turns =
-          static_cast<double>(c_.rope_original_positions) * frequency / (2 * std::numbers::pi);
-      const double low = c_.rope_low_frequency_factor, high = c_.rope_high_frequency_factor;
-      const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
-      frequency = kept * frequency + (1 - kept) * frequency / c_.rope_factor;
-    }
     const bool half = c_.rope_layout == RopeLayout::half;
     for (int64_t r = 0; r < x.rows; ++r) {
-      const double angle = packed.positions[static_cast<size_t>(r)] * frequency;
+      const double angle =
+          packed.positions[static_cast<size_t>(r)] * rope.frequencies[static_cast<size_t>(i)];
+      const double cosine = rope.magnitude * std::cos(angle);
+      const double sine = rope.magnitude * std::sin(angle);
       for (int h = 0; h < heads; ++h) {
         const int64_t a = int64_t{h} * head_dim + (half ? i : 2 * i), b = half ? a + pairs : a + 1;
-        y.at(r, a) = x.at(r, a) * std::cos(angle) - x.at(r, b) * std::sin(angle);
-        y.at(r, b) = x.at(r, a) * std::sin(angle) + x.at(r, b) * std::cos(angle);
+        y.at(r, a) = x.at(r, a) * cosine - x.at(r, b) * sine;
+        y.at(r, b) = x.at(r, a) * sine + x.at(r, b) * cosine;
       }
     }
   }
@@ -119,8 +114,8 @@ ref::Matrix ReferenceModel::self_attention(const Matrix& x, const Side& side, in
   Matrix q = ref::columns(qkv, 0, q_width), k = ref::columns(qkv, q_width, kv_width);
   const Matrix v = ref::columns(qkv, q_width + kv_width, kv_width);
   if (c_.position == Position::rope) {
-    q = turned(q, text.packed, o.heads, o.head_dim);
-    k = turned(k, text.packed, o.kv_heads, o.head_dim);
+    q = rotated(q, text.packed, o.heads, o.head_dim);
+    k = rotated(k, text.packed, o.kv_heads, o.head_dim);
   }
   o.causal = side.causal;
   if (!c_.windows.empty()) o.window = c_.windows[static_cast<size_t>(layer) % c_.windows.size()];

@@ -43,7 +43,7 @@ class ReferenceModel {
   Matrix linear(const Matrix& x, const std::string& name) const;
   Matrix norm(const Matrix& x, const std::string& name) const;
   Matrix embed(const Side& side, const PackedBatch& packed) const;
-  Matrix turned(const Matrix& x, const PackedBatch& packed, int heads, int head_dim) const;
+  Matrix rotated(const Matrix& x, const PackedBatch& packed, int heads, int head_dim) const;
   AttentionOptions attention_options(const Side& side) const;
   Matrix self_attention(const Matrix& x, const Side& side, int layer, const Text& text) const;
   Matrix cross_attention(const Matrix& x, const Side& side, int layer, const Text& text) const;

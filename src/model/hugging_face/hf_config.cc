@@ -310,8 +310,8 @@ ModelConfig canonical(ModelConfig c) {
   if (c.rope_scaling != RopeScaling::llama3) {
     forget(&ModelConfig::rope_low_frequency_factor);
     forget(&ModelConfig::rope_high_frequency_factor);
-    forget(&ModelConfig::rope_original_positions);
   }
+  if (!needs_original_positions(c.rope_scaling)) forget(&ModelConfig::rope_original_positions);
   if (c.position != Position::t5_bias) {
     forget(&ModelConfig::t5_buckets), forget(&ModelConfig::t5_max_distance);
   }

@@ -51,7 +51,7 @@ OpCase rope_case(const RopeCase& o) {
   for (int64_t r = 0; r < o.rows; ++r) {
     data->positions.push_back(o.first_position + kStride * static_cast<int32_t>(r));
   }
-  data->frequencies = rope_frequencies({.rotary_dim = o.rotary_dim, .base = kBase});
+  data->frequencies = rope_frequencies(o.rotary_dim, kBase);
   OpCase op;
   op.op = "rope";
   op.variant = Words()
