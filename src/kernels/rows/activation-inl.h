@@ -49,6 +49,22 @@ struct Relu {
   }
 };
 
+// max(x, 0)^2 (So et al., 2021)
+struct SquaredRelu {
+  static constexpr Activation kActivation = Activation::relu2;
+  template <class D, class V>
+  static HWY_INLINE V Forward(D d, V x) {
+    const V r = Relu::Forward(d, x);
+    return hn::Mul(r, r);
+  }
+  // 2 max(x, 0)
+  template <class D, class V>
+  static HWY_INLINE V Derivative(D d, V x) {
+    const V r = Relu::Forward(d, x);
+    return hn::Add(r, r);
+  }
+};
+
 // x Φ(x), with Φ the distribution function of the normal distribution (Hendrycks & Gimpel, 2016).
 // The error is absolute, below 1e-6: far below 0, where the result vanishes, 1 + erf cancels.
 struct Gelu {
@@ -143,6 +159,8 @@ HWY_INLINE void VisitActivation(Activation activation, const Body& body) {
       return body(NoActivation());
     case Activation::relu:
       return body(Relu());
+    case Activation::relu2:
+      return body(SquaredRelu());
     case Activation::gelu:
       return body(Gelu());
     case Activation::gelu_tanh:

@@ -12,7 +12,7 @@
 
 namespace heed::kernels {
 
-enum class Activation { none, relu, gelu, gelu_tanh, silu, tanh };
+enum class Activation { none, relu, relu2, gelu, gelu_tanh, silu, tanh };
 
 struct ActivationInfo {
   Activation activation;
@@ -28,6 +28,7 @@ struct ActivationInfo {
 inline constexpr ActivationInfo kActivations[] = {
     {Activation::none,      "none",      false},
     {Activation::relu,      "relu",      false, {"relu"}},
+    {Activation::relu2,     "relu2",     true,  {"relu2"}},  // max(x, 0)² (So et al. 2021, Primer)
     {Activation::gelu,      "gelu",      true,  {"gelu", "gelu_python"}},  // x Φ(x), Φ by erf
     {Activation::gelu_tanh, "gelu_tanh", true,                             // Φ by tanh (GPT-2)
      {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}},

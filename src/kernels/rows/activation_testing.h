@@ -15,6 +15,8 @@ inline double activation_reference(Activation activation, double x) {
       return x;
     case Activation::relu:
       return std::max(x, 0.0);
+    case Activation::relu2:
+      return std::max(x, 0.0) * std::max(x, 0.0);
     case Activation::gelu:
       return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
     case Activation::gelu_tanh:
