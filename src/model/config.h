@@ -20,7 +20,7 @@ namespace heed {
 
 enum class Family { encoder_decoder, encoder_only, decoder_only };
 
-enum class Position { none, sinusoidal, learned, rope, t5_bias, alibi };
+enum class Position { none, sinusoidal, learned, rope, t5_bias, alibi, kerple };
 
 // The bias of attention scores that a position scheme is; none for the others.
 constexpr RelativeBiasKind relative_bias_kind(Position position) {
@@ -29,6 +29,8 @@ constexpr RelativeBiasKind relative_bias_kind(Position position) {
       return RelativeBiasKind::t5;
     case Position::alibi:
       return RelativeBiasKind::alibi;
+    case Position::kerple:
+      return RelativeBiasKind::kerple;
     default:
       return RelativeBiasKind::none;
   }

@@ -18,7 +18,8 @@ inline constexpr std::array kEnumNames<Position>{
     EnumName<Position>{Position::learned, "learned"},
     EnumName<Position>{Position::rope, "rope"},
     EnumName<Position>{Position::t5_bias, "t5_bias"},
-    EnumName<Position>{Position::alibi, "alibi"}};
+    EnumName<Position>{Position::alibi, "alibi"},
+    EnumName<Position>{Position::kerple, "kerple"}};
 
 template <>
 inline constexpr std::array kEnumNames<SinusoidLayout>{

@@ -9,7 +9,14 @@
 namespace heed {
 
 int64_t RelativeBias::weight_rows() const {
-  return kind == RelativeBiasKind::t5 ? t5_rule.buckets : 0;
+  switch (kind) {
+    case RelativeBiasKind::t5:
+      return t5_rule.buckets;
+    case RelativeBiasKind::kerple:
+      return 2;
+    default:
+      return 0;
+  }
 }
 
 void check(const RelativeBias& bias, int heads) {
@@ -56,8 +63,37 @@ void fill_relative_bias(const RelativeBias& bias, int heads, const RelativeDista
         };
       });
       break;
+    case RelativeBiasKind::kerple:
+      fill([&](int head) {
+        return [r1 = std::exp(w.row(0)[head]), r2 = std::exp(w.row(1)[head])](int64_t distance) {
+          return -r1 * std::log1p(r2 * static_cast<float>(std::abs(distance)));
+        };
+      });
+      break;
   }
 }
+
+namespace {
+
+// With b = -r1 · log(1 + r2 · |distance|):  db/d log r1 = b,
+// db/d log r2 = -r1 · r2 |distance| / (1 + r2 |distance|).
+void kerple_backward(ConstMat w, int heads, const RelativeDistances& d, const float* d_bias,
+                     Mat d_weights) {
+  for (int head = 0; head < heads; ++head) {
+    const double r1 = std::exp(double{w.row(0)[head]}), r2 = std::exp(double{w.row(1)[head]});
+    const float* row = d_bias + head * d.stride() + d.center();
+    double d_log_r1 = 0, d_log_r2 = 0;
+    for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
+      const double x = r2 * static_cast<double>(std::abs(distance));
+      d_log_r1 -= row[distance] * r1 * std::log1p(x);
+      d_log_r2 -= row[distance] * r1 * x / (1 + x);
+    }
+    d_weights.row(0)[head] += static_cast<float>(d_log_r1);
+    d_weights.row(1)[head] += static_cast<float>(d_log_r2);
+  }
+}
+
+}  // namespace
 
 void relative_bias_backward(Ctx& ctx, const RelativeBias& bias, int heads,
                             const RelativeDistances& d, const float* d_bias) {
@@ -65,6 +101,10 @@ void relative_bias_backward(Ctx& ctx, const RelativeBias& bias, int heads,
   const Mat d_weights = zeroed_gradient(ctx, bias.weights);
   if (ctx.measuring()) return;
   // One thread, distances in order: the sum is the same for any number of threads.
+  if (bias.kind == RelativeBiasKind::kerple) {
+    kerple_backward(bias.weights.value, heads, d, d_bias, d_weights);
+    return;
+  }
   for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
     const float* column = d_bias + d.center() + distance;
     if (bias.kind == RelativeBiasKind::t5) {

@@ -13,7 +13,7 @@
 
 namespace heed {
 
-enum class RelativeBiasKind { none, t5, alibi };
+enum class RelativeBiasKind { none, t5, alibi, kerple };
 
 struct RelativeBiasInfo {
   RelativeBiasKind kind;
@@ -24,9 +24,13 @@ struct RelativeBiasInfo {
 // In the order of the enum.
 inline constexpr RelativeBiasInfo kRelativeBiases[] = {
     {RelativeBiasKind::none, "", true},
-    {RelativeBiasKind::t5, "t5_bias",
-     false},                              // Raffel et al. 2020: weights[bucket(distance)][head]
-    {RelativeBiasKind::alibi, "", true},  // Press et al. 2022: -slope(head) · |distance|
+    // Raffel et al. 2020: weights[bucket(distance)][head]
+    {RelativeBiasKind::t5, "t5_bias", false},
+    // Press et al. 2022: -slope(head) · |distance|
+    {RelativeBiasKind::alibi, "", true},
+    // Chi et al. 2022, logarithmic: -r1 · log(1 + r2 · |distance|), r1 and r2 > 0 for each head. The
+    // weights are log r1 and log r2, which may have any sign.
+    {RelativeBiasKind::kerple, "kerple_bias", true},
 };
 constexpr const RelativeBiasInfo& info(RelativeBiasKind kind) {
   return kRelativeBiases[static_cast<int>(kind)];

@@ -105,7 +105,8 @@ Axis position_axis() {
               [](ModelConfig& c) {
                 c.position = Position::t5_bias, c.t5_buckets = 8, c.t5_max_distance = 12;
               }},
-             with("alibi", &ModelConfig::position, Position::alibi)}};
+             with("alibi", &ModelConfig::position, Position::alibi),
+             with("kerple", &ModelConfig::position, Position::kerple)}};
   for (const auto& [scaling, name] : kEnumNames<RopeScaling>) {
     if (scaling == RopeScaling::none) continue;
     const bool linear = scaling == RopeScaling::linear;

@@ -70,6 +70,9 @@ double score_bias(const AttentionInputs& in, const AttentionOptions& o, int head
       return in.bias_weights->at(relative_bucket(key_minus_query, o.bias.t5_rule), head);
     case RelativeBiasKind::alibi:
       return -alibi_slope(head, o.heads) * distance;
+    case RelativeBiasKind::kerple:
+      return -std::exp(in.bias_weights->at(0, head)) *
+             std::log(1 + std::exp(in.bias_weights->at(1, head)) * distance);
   }
   return 0;
 }
@@ -377,6 +380,20 @@ void add_attention_scores(std::vector<OpCase>& table) {
                                     .options = {.causal = causal},
                                     .bias = {.kind = RelativeBiasKind::alibi}}));
   }
+  for (const bool causal : {false, true}) {
+    table.push_back(attention_case({.variant = causal ? "kerple causal" : "kerple",
+                                    .queries = lengths,
+                                    .heads = 3,
+                                    .kv_heads = 3,
+                                    .options = {.causal = causal},
+                                    .bias = {.kind = RelativeBiasKind::kerple}}));
+  }
+  table.push_back(attention_case({.variant = "kerple cross gqa",
+                                  .queries = {9, 50},
+                                  .keys = {30, 7},
+                                  .heads = 4,
+                                  .kv_heads = 2,
+                                  .bias = {.kind = RelativeBiasKind::kerple}}));
   table.push_back(
       attention_case({.variant = "scale", .queries = lengths, .options = {.scale = 0.11f}}));
   table.push_back(
