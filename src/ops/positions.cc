@@ -83,6 +83,25 @@ void scale_llama3(const RopeFormula& r, std::vector<float>& frequencies) {
   }
 }
 
+// The column pair, as a real number, that makes this many rotations in original_positions.
+double pair_with_rotations(const RopeFormula& r, double rotations) {
+  const double wave = static_cast<double>(r.original_positions) / rotations;
+  return r.rotary_dim * std::log(wave / (2 * std::numbers::pi)) / (2 * std::log(r.base));
+}
+
+void scale_yarn(const RopeFormula& r, RopeAngles& angles) {
+  // Whole columns, as the published models were trained (Hugging Face: truncate).
+  const double low = std::max(std::floor(pair_with_rotations(r, kYarnFast)), 0.0);
+  double high = std::min(std::ceil(pair_with_rotations(r, kYarnSlow)), r.rotary_dim - 1.0);
+  if (high == low) high += 0.001;
+  for (size_t i = 0; i < angles.frequencies.size(); ++i) {
+    const double blend = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    const double f = angles.frequencies[i];
+    angles.frequencies[i] = static_cast<float>((1 - blend) * f + blend * f / r.factor);
+  }
+  if (r.factor > 1) angles.magnitude = 0.1f * std::log(r.factor) + 1;
+}
+
 }  // namespace
 
 RopeAngles rope_angles(const RopeFormula& formula) {
@@ -95,6 +114,9 @@ RopeAngles rope_angles(const RopeFormula& formula) {
       break;
     case RopeScaling::llama3:
       scale_llama3(formula, angles.frequencies);
+      break;
+    case RopeScaling::yarn:
+      scale_yarn(formula, angles);
       break;
   }
   return angles;

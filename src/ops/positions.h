@@ -38,13 +38,20 @@ std::vector<float> rope_frequencies(int rotary_dim, double base);
 //   linear: all frequencies are divided by the factor (Chen et al. 2023, position interpolation).
 //   llama3: as linear for wavelengths above original_positions / low_frequency_factor, unchanged
 //   below original_positions / high_frequency_factor, blended between.
-enum class RopeScaling { none, linear, llama3 };
+//   yarn: as linear for columns with at most kYarnSlow rotations in original_positions, unchanged
+//   with at least kYarnFast, blended by column between; and scores grow by magnitude²,
+//   magnitude = 0.1 · ln(factor) + 1 (Peng et al. 2023).
+enum class RopeScaling { none, linear, llama3, yarn };
 
 template <>
 inline constexpr std::array kEnumNames<RopeScaling>{
     EnumName<RopeScaling>{RopeScaling::none, "none"},
     EnumName<RopeScaling>{RopeScaling::linear, "linear"},
-    EnumName<RopeScaling>{RopeScaling::llama3, "llama3"}};
+    EnumName<RopeScaling>{RopeScaling::llama3, "llama3"},
+    EnumName<RopeScaling>{RopeScaling::yarn, "yarn"}};
+
+// β of the paper, which recommends these two for all models of the LLaMA family.
+inline constexpr float kYarnFast = 32, kYarnSlow = 1;
 
 // Whether a scaling depends on the context length of training.
 constexpr bool needs_original_positions(RopeScaling scaling) {

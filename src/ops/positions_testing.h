@@ -34,6 +34,19 @@ inline RopeReference rope_reference(const RopeFormula& r) {
         scaled = kept * f + (1 - kept) * f / factor;
         break;
       }
+      case RopeScaling::yarn: {
+        // Peng et al. 2023, §3.2, with the pairs at the two limits rounded outwards.
+        const auto pair = [&](double rotations) {
+          return r.rotary_dim * std::log(length / (rotations * 2 * std::numbers::pi)) /
+                 (2 * std::log(r.base));
+        };
+        const double first = std::max(std::floor(pair(32)), 0.0);
+        const double last = std::min(std::ceil(pair(1)), r.rotary_dim - 1.0);
+        const double ramp = i <= first ? 0 : i >= last ? 1 : (i - first) / (last - first);
+        scaled = f / factor * ramp + f * (1 - ramp);
+        reference.magnitude = 0.1 * std::log(factor) + 1;
+        break;
+      }
     }
     reference.frequencies.push_back(scaled);
   }

@@ -18,6 +18,10 @@ void hf_rope_scaling(HfFields& f, ModelConfig& c) {
                  {"low_freq_factor", value_json(c.rope_low_frequency_factor)},
                  {"high_freq_factor", value_json(c.rope_high_frequency_factor)},
                  {"original_max_position_embeddings", c.rope_original_positions}};
+    } else if (c.rope_scaling == RopeScaling::yarn) {
+      scaling = {{"rope_type", "yarn"},
+                 {"factor", value_json(c.rope_factor)},
+                 {"original_max_position_embeddings", c.rope_original_positions}};
     }
     f.write("rope_scaling", scaling);
     return;
@@ -34,18 +38,29 @@ void hf_rope_scaling(HfFields& f, ModelConfig& c) {
       if (value && value->is_string()) type = value->get<std::string>();
     }
     s.value({"rope_theta"}, c.rope_base, c.rope_base);
-    if (type == "linear" || type == "llama3") {
-      c.rope_scaling = type == "linear" ? RopeScaling::linear : RopeScaling::llama3;
+    const std::optional<RopeScaling> scaling = from_name<RopeScaling>(type);
+    bool known = type == "default" || (scaling && *scaling != RopeScaling::none);
+    if (scaling && known) {
+      c.rope_scaling = *scaling;
       s.value({"factor"}, c.rope_factor, 1);
     }
     if (type == "llama3") {
       s.value({"low_freq_factor"}, c.rope_low_frequency_factor, 1);
       s.value({"high_freq_factor"}, c.rope_high_frequency_factor, 4);
+    }
+    if (needs_original_positions(c.rope_scaling)) {
       s.value({"original_max_position_embeddings"}, c.rope_original_positions, c.max_positions);
     }
-    const bool known = type == "linear" || type == "llama3" || type == "default";
+    if (type == "yarn") {
+      float fast = 0, slow = 0;
+      s.value({"beta_fast"}, fast, kYarnFast);
+      s.value({"beta_slow"}, slow, kYarnSlow);
+      known = fast == kYarnFast && slow == kYarnSlow;
+    }
     if (!known || !s.unread().empty() || !s.problems().empty()) {
-      f.unsupported(key, *found, "the rope_type default, linear or llama3, and its numbers");
+      f.unsupported(key, *found,
+                    "the rope_type default, linear, llama3 or yarn (beta_fast 32, beta_slow 1), "
+                    "and its numbers");
     }
   }
 }

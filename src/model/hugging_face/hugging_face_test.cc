@@ -127,6 +127,10 @@ const Case kCases[] = {
     {"llama_linear", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
       "hidden_size": 24, "vocab_size": 31, "num_hidden_layers": 1, "num_attention_heads": 6,
       "intermediate_size": 20, "rope_scaling": {"type": "linear", "factor": 2.0}})"},
+    {"llama_yarn", R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+      "hidden_size": 24, "vocab_size": 31, "num_hidden_layers": 1, "num_attention_heads": 6,
+      "intermediate_size": 20, "max_position_embeddings": 256, "rope_scaling": {"rope_type": "yarn",
+      "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 32}})"},
     {"mistral_without_window", R"({"model_type": "mistral", "sliding_window": null,
       "architectures": ["MistralForCausalLM"], "hidden_size": 24, "vocab_size": 31,
       "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 3,
@@ -218,8 +222,11 @@ TEST(HuggingFaceConfig, SaysWhatIsSupportedInstead) {
                     HasSubstr("supported: \"absolute\"")));
   EXPECT_THAT(config_error(R"({"model_type": "bert", "hidden_act": "quick_gelu"})"),
               AllOf(HasSubstr("hidden_act is \"quick_gelu\""), HasSubstr("gelu_new")));
-  EXPECT_THAT(config_error(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn"}})"),
+  EXPECT_THAT(config_error(R"({"model_type": "llama", "rope_scaling": {"rope_type": "longrope"}})"),
               AllOf(HasSubstr("rope_scaling is"), HasSubstr("llama3")));
+  EXPECT_THAT(config_error(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn",
+      "factor": 4.0, "beta_fast": 16}})"),
+              HasSubstr("beta_fast 32"));
   for (const char* type : {"mistral", "qwen2", "gemma2"}) {
     EXPECT_THAT(
         config_error(R"({"sliding_window": -3, "model_type": ")" + std::string(type) + R"("})"),
