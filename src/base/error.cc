@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 
 namespace heed {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 #include "text/trees/tree.h"
 
 namespace heed {

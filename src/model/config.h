@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 #include "kernels/rows/activation.h"
 #include "ops/ops.h"
 

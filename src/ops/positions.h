@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 
 namespace heed {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 
 namespace heed {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 #include "base/json_depth.h"
 
 namespace heed {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 #include "base/text_file.h"
 
 namespace heed {

@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 #include "base/thread_pool.h"
 #include "kernels/rows/optimizer.h"
 #include "model/parameters.h"

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 
 namespace heed {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/enum_names.h"
+#include "heed/enum_names.h"
 #include "data/options.h"
 #include "heed/train.h"
 #include "train/optimizer/optimizer.h"

@@ -1,7 +1,12 @@
-// One table of an enum's names, for C++, config files, flags and messages:
-//   template <> inline constexpr std::array kEnumNames<Side>{
-//       EnumName<Side>{Side::source, "source"}, EnumName<Side>{Side::target, "target"}};
-//   name_of(Side::source) == "source"; from_name<Side>("target"); choices_of<Side>() lists them
+// Enumerators and their names, once: as spelt in C++, in config files, in flags and in messages.
+//
+//   template <>
+//   inline constexpr std::array<EnumName<Family>, 2> kEnumNames<Family>{{
+//       {Family::encoder_only, "encoder_only"},
+//       {Family::decoder_only, "decoder_only"},
+//   }};
+//   name_of(Family::encoder_only) == "encoder_only";
+//   from_name<Family>("decoder_only") == Family::decoder_only;
 #pragma once
 
 #include <array>
