@@ -79,10 +79,12 @@ void heed_free(const void* result);
 typedef struct heed_model heed_model;
 
 typedef struct heed_open_options {
-  int threads;               // 0: every CPU this process may use
-  uint64_t kv_memory_bytes;  // for keys and values of growing texts, at most
-  int64_t batch_tokens;      // rows of one run of the model while texts grow, at most
-  int64_t max_sequences;     // texts (beams counted) that grow at the same time
+  int threads;               // of each worker; 0: an equal share of all CPUs
+  int workers;               // batches that run at the same time
+  uint64_t kv_memory_bytes;  // memory of the KV cache
+  int64_t max_sequences;     // sequences (beams counted) that decode at the same time
+  int64_t batch_tokens;      // token rows of one forward pass, at most
+  int scores;                // compute the scores of greedy and sampled answers
 } heed_open_options;
 
 void heed_open_options_init(heed_open_options* options);
@@ -115,52 +117,66 @@ typedef struct heed_texts {
   size_t count;
 } heed_texts;
 
-// What the sum of log-probabilities of a text is divided by.
+// Token biases, among options.
+typedef struct heed_logit_bias {
+  int32_t id;
+  double bias;  // is added to the token's logit
+} heed_logit_bias;
+typedef struct heed_logit_biases {
+  const heed_logit_bias* items;
+  size_t count;
+} heed_logit_biases;
+
+// The divisor of a hypothesis's summed log-probability.
 typedef enum heed_length_penalty_rule {
   HEED_POWER,  // length^p
   HEED_GNMT    // ((5 + length) / 6)^p
 } heed_length_penalty_rule;
 
-// When a beam search ends that has as many finished texts as beams.
+// When a beam search ends that has as many finished hypotheses as beams.
 typedef enum heed_early_stopping {
-  HEED_STOP_NO,    // when what is unfinished would score no better
+  HEED_STOP_NO,    // when no live hypothesis, at its present length, would score better
   HEED_STOP_YES,   // at once
-  HEED_STOP_NEVER  // when it could not score better at any length
+  HEED_STOP_NEVER  // when no live hypothesis could score better at any length
 } heed_early_stopping;
 
-// How an answer is searched for. The init function takes the values from the model's own files.
+// Search options (heed/search.h).
 typedef struct heed_options {
-  // beam = 1 without `sample` is greedy: it takes the likeliest token each time.
-  int beam;   // texts to follow at once
+  // beam = 1 without `sample` is greedy decoding.
+  int beam;   // beam size
   int nbest;  // answers; at most `beam`, or any number of samples
   double length_penalty;
   heed_length_penalty_rule length_penalty_rule;
   heed_early_stopping early_stopping;
   int64_t min_new_tokens;
-  int64_t max_new_tokens;  // 0: what the source or the prompt suggests
-  int no_repeat_ngram;     // > 0: no n tokens in a row twice
+  int64_t max_new_tokens;  // 0: by the length of the source or the prompt
+  int no_repeat_ngram;     // > 0: no n-gram of this size twice
   double repetition_penalty;
-  heed_texts stop;      // end a generation; they are not part of the result
-  heed_texts banned;    // must not occur
-  heed_texts required;  // must occur (with a beam)
+  heed_texts stop;      // strings that end the answer, which is cut before them
+  heed_texts banned;    // texts that must not occur
+  heed_texts required;  // texts that must occur (needs a beam)
 
-  int sample;          // draw tokens, by the five below; beam must be 1
-  double temperature;  // 0: the likeliest
-  int top_k;           // > 0: one of the k likeliest
-  double top_p;        // < 1: one of the likeliest with this probability together
-  double min_p;        // > 0: none less likely than this times the likeliest
-  uint64_t seed;       // the same seed gives the same text
+  int sample;          // sample tokens by the five below; beam must be 1
+  double temperature;  // 0: argmax
+  int top_k;           // > 0: from the k most probable tokens
+  double top_p;        // < 1: nucleus sampling
+  double min_p;        // > 0: minimum probability, relative to the most probable token
+  uint64_t seed;       // random seed
 
   // NULL or "": none.
-  const char* prefix;           // how the answer begins
-  const char* source_language;  // of multilingual models: "fr", or the token's own name
+  const char* prefix;           // beginning of the answer
+  const char* source_language;  // multilingual models: "fr", or the token's name
   const char* target_language;
-  // Of translation alone:
+  // Translation only:
   const char* source_prefix;  // before every sentence: "translate English to German: "
   int split_sentences;
 } heed_options;
 
+// The defaults of heed_generate(): those of the model's generation_config.json.
 heed_status heed_options_init(heed_model* model, heed_options* options);
+// The defaults of heed_translate(): the same, but beam 4 and length penalty 0.6 where that file names
+// none.
+heed_status heed_translate_options_init(heed_model* model, heed_options* options);
 
 typedef enum heed_finish {
   HEED_FINISH_END,    // the model ended the text; always of translation

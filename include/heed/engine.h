@@ -1,21 +1,21 @@
-// Engine: answers many requests at once, from any number of threads.
+// Engine: runs many requests in continuous batches, from any number of threads.
 //
 //   heed::Model model = heed::Model::load("models/shakespeare");
 //   heed::Engine engine(model);
 //   heed::Handle handle = engine.submit({.text = "Once upon a time"});
 //   heed::Result result = handle.get();              // result.best().text
 //
-// One scheduler runs the requests of all callers together: at every tick it drops what was
-// cancelled, admits what fits, and runs the model once for all of them. A request waits when there
-// is no memory for it; one that could never run is refused. What a request gets never depends on
-// the others: its result has the same bits alone, among a thousand, and with any number of threads.
-// With several workers there are as many schedulers over the one model, and each request goes to
-// the one that has least to do.
+// A scheduler step drops cancelled requests, admits those that fit and runs the model once for all
+// of them. A request waits while the KV cache has no room for it; one that could never fit is
+// refused. A result never depends on the batch: it has the same bits alone, among a thousand
+// requests, and with any number of threads. Several workers are as many schedulers over one model;
+// a request is given to the least busy one.
 //
 // heed/translate.h has shortcuts for one text at a time.
 //
-// Errors: submit() throws invalid_argument for what makes no sense and unsupported for a model that
-// does not generate. Handle::get() throws what went wrong later: cancelled, internal.
+// Threads: every function may be called from any thread. Errors: submit() throws invalid_argument
+// for invalid options or input, out_of_memory for a request that can never fit, unsupported for a
+// model that does not generate. Handle::get() throws later errors: cancelled, internal.
 #pragma once
 
 #include <chrono>
@@ -32,93 +32,150 @@
 namespace heed {
 
 struct EngineOptions {
-  int threads = 0;  // of each worker; 0: its share of the CPUs this process may use
+  int threads = 0;  // of each worker; 0: an equal share of the CPUs this process may use
   int workers = 1;  // schedulers, each with its own threads and batches
-  // For keys and values, and texts (beams counted) that grow at the same time: of all workers, each
-  // of which has an equal share. Memory is used as needed.
+  // KV cache and sequences (beams counted) of all workers, each of which has an equal share. Memory
+  // is allocated as needed.
   uint64_t kv_memory_bytes = uint64_t{1} << 30;
-  int64_t batch_tokens = 1024;  // rows of one run of the model, at most
   int64_t max_sequences = 256;
-  bool scores = true;  // of requests that do not say: see Request::scores
+  int64_t batch_tokens = 1024;  // token rows of one forward pass, at most
+  bool scores = true;           // default of Request::scores
 };
+
+// The one list of these options: flags, C's heed_open_options, Python's load() and checks.
+template <class Options, class Other, class Visit>
+requires std::same_as<std::remove_const_t<Options>, EngineOptions>
+void describe(Options& o, Other& other, Visit&& visit) {
+  // Every command has --threads.
+  visit(OptionInfo{.name = "threads",
+                   .help = "threads of each worker; 0 is an equal share of all CPUs",
+                   .min = 0,
+                   .max = 1024,
+                   .flag = ""},
+        o.threads, other.threads);
+  visit(OptionInfo{.name = "workers",
+                   .help = "batches that run at the same time, each on --threads threads",
+                   .min = 1,
+                   .max = 1024},
+        o.workers, other.workers);
+  visit(OptionInfo{.name = "kv_memory_bytes",
+                   .help = "memory of the KV cache",
+                   .min = 1,
+                   .flag = "--kv-memory"},
+        o.kv_memory_bytes, other.kv_memory_bytes);
+  visit(OptionInfo{.name = "max_sequences",
+                   .help = "sequences (beams counted) that decode at the same time",
+                   .min = 1},
+        o.max_sequences, other.max_sequences);
+  visit(
+      OptionInfo{
+          .name = "batch_tokens", .help = "token rows of one forward pass, at most", .min = 1},
+      o.batch_tokens, other.batch_tokens);
+  // The commands compute scores when they print them.
+  visit(
+      OptionInfo{
+          .name = "scores", .help = "compute the scores of greedy and sampled answers", .flag = ""},
+      o.scores, other.scores);
+}
 
 struct Request {
   // The source of an encoder-decoder model, or the prompt of a decoder-only one: as text, or if
-  // `ids` is set as raw ids with all that the model's template adds.
+  // `ids` is set as raw ids, with all special tokens.
   std::string text{};
   std::optional<std::vector<int32_t>> ids{};
-  // How the answer begins: its target text. The search goes on from there.
+  // The beginning of the answer (target side); the search continues it.
   std::string prefix{};
   std::vector<int32_t> prefix_ids{};
-  // Of multilingual models: "fr", or the token's own name ("fra_Latn", "__fr__", ">>fr<<").
+  // Of multilingual models: "fr", or the token's name ("fra_Latn", "__fr__", ">>fr<<").
   std::string source_language{}, target_language{};
 
-  std::optional<SearchOptions> search{};  // nothing: the model's own
-  uint64_t stream = 0;                    // samples of different streams are independent
-  // Whether Answer::score is wanted; nothing: what the engine's options say. Without a beam it
-  // takes a sum over the vocabulary for every token. The text is the same.
+  std::optional<SearchOptions> search{};  // not set: Model::search_options()
+  uint64_t stream = 0;  // random stream: samples of different ones are independent
+  // Whether to compute Answer::score; not set: EngineOptions::scores. Without a beam this takes a
+  // log-sum-exp over the vocabulary for every token. The text is the same.
   std::optional<bool> scores{};
-  // Sources with more tokens than the model has positions are an error, unless they may be cut.
+  // Truncate a source beyond the context length; otherwise it is an error.
   bool may_truncate = false;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
 
-enum class FinishReason {
-  end,     // the model ended the text
-  stop,    // a stop text came
-  length,  // the greatest length was reached
-};
-const char* name(FinishReason reason);
+// The options that generation and translation share, besides SearchOptions.
+template <class Options, class Other, class Visit>
+void describe_text(Options& o, Other& other, Visit&& visit) {
+  visit(OptionInfo{.name = "prefix", .help = "beginning of the answer"}, o.prefix, other.prefix);
+  visit(OptionInfo{.name = "source_language",
+                   .help = "multilingual models: language of the source, fr or a token"},
+        o.source_language, other.source_language);
+  visit(
+      OptionInfo{.name = "target_language", .help = "multilingual models: language of the answer"},
+      o.target_language, other.target_language);
+}
+template <class Options, class Other, class Visit>
+requires std::same_as<std::remove_const_t<Options>, Request>
+void describe(Options& o, Other& other, Visit&& visit) { describe_text(o, other, visit); }
 
-// Which part of the source a token of the answer comes from, by the decoder's attention.
+enum class FinishReason {
+  end,     // an end token
+  stop,    // a stop string
+  length,  // the maximum length
+};
+template <>
+inline constexpr std::array<EnumName<FinishReason>, 3> kEnumNames<FinishReason>{{
+    {FinishReason::end, "end"},
+    {FinishReason::stop, "stop"},
+    {FinishReason::length, "length"},
+}};
+
+// The source token that a token of the answer attends to most (cross-attention).
 struct Alignment {
-  int64_t token = 0;  // of Answer::ids
+  int64_t token = 0;  // index into Answer::ids
   TextSpan target{};  // of Answer::text
   TextSpan source{};  // of Request::text
   int64_t source_token = 0;
-  double weight = 0;  // how much of the attention
+  double weight = 0;  // attention weight
 };
 
 struct Answer {
   std::string text;          // without prompt and special tokens; empty without a tokenizer
-  std::vector<int32_t> ids;  // all: the prompt or the decoder's start first
-  int64_t new_tokens = 0;    // the last ones of ids, with the one that ended the text
-  // Sum of log-probabilities, after the length penalty; 0 if nobody asked and there is no beam.
+  std::vector<int32_t> ids;  // with the prompt, or the decoder start token and the prefix
+  int64_t new_tokens = 0;    // the last ones of ids, with the end token
+  // Sum of log-probabilities after the length penalty; 0 without a beam if scores are off.
   double score = 0;
   FinishReason finish = FinishReason::end;
-  std::vector<float> token_scores;    // of the new tokens, when asked for
-  std::vector<Alignment> alignments;  // likewise
+  std::vector<float> token_scores;    // of the new tokens, if requested
+  std::vector<Alignment> alignments;  // if requested
 };
 
 struct Result {
   std::vector<Answer> answers;  // best first; at least one
   int64_t input_tokens = 0;     // of the source or the prompt
-  bool truncated = false;       // the source was longer than the model reads, and was cut
+  bool truncated = false;       // the source exceeded the context length
 
   const Answer& best() const { return answers.front(); }
 };
 
-// While a text grows: only without a beam (its texts change until the end) and with one answer.
+// The next part of an answer while it is decoded: only without a beam, whose hypotheses change until
+// the end, and with one answer.
 struct StreamPiece {
   std::vector<int32_t> ids;  // new ones
   std::string text;          // new text; whole characters only, so it may lag behind the ids
 };
 
-// Called on the thread of the request's worker, each worker's one at a time: be quick, and do not
-// wait for this engine there. What they throw ends their request and comes out of Handle::get().
+// Called on the worker's thread: they must be quick and must not wait for this engine. An exception
+// ends the request and is thrown by Handle::get().
 struct Callbacks {
   std::function<void(const StreamPiece&)> piece{};
   std::function<void()> done{};  // the result, or the error, is ready
 };
 
-// A request that is under way. Copies are of the same request; dropping them does not cancel it.
+// A submitted request. Copies refer to the same request; destroying them does not cancel it.
 class Handle {
  public:
-  // Waits. Throws the request's error: cancelled when it was, or was too late.
+  // Waits. Throws the request's error: cancelled after cancel() or the deadline.
   Result get() const;
   bool is_ready() const;
   bool wait_for(std::chrono::nanoseconds time) const;  // whether it is ready
-  void cancel() const;                                 // soon, or not at all if it is done
+  void cancel() const;                                 // before the next step; no effect when done
 
   struct State;
   explicit Handle(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -128,12 +185,12 @@ class Handle {
 };
 
 struct EngineStatistics {
-  int64_t submitted = 0, answered = 0, failed = 0;  // failed: cancelled ones too
+  int64_t submitted = 0, answered = 0, failed = 0;  // failed: including cancelled
   int64_t waiting = 0, running = 0;                 // now
-  int64_t ticks = 0, rows = 0;                      // runs of the decoder, and their rows in all
-  int64_t source_rows = 0;                          // of the encoder
+  int64_t ticks = 0, rows = 0;  // decoder forward passes, and their token rows in total
+  int64_t source_rows = 0;      // token rows of the encoder
   int64_t new_tokens = 0;
-  int64_t preemptions = 0;  // requests that made room for others
+  int64_t preemptions = 0;  // requests whose KV cache was released for others
   int64_t kv_blocks = 0, kv_blocks_used = 0;
 };
 
@@ -141,21 +198,20 @@ class Engine {
  public:
   // Throws unsupported for a model that does not generate.
   explicit Engine(Model model, const EngineOptions& options = {});
-  // Cancels what is under way. A callback that then submits more gets the error cancelled.
+  // Cancels running requests. A callback that then submits gets the error cancelled.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   Handle submit(const Request& request, Callbacks callbacks = {});
 
-  // All of them, longest first so that batches are full; on_result(index, result) is called on this
-  // thread in the order of the requests, each as soon as it and those before it are there. The
-  // first error is thrown, after the rest was cancelled. `is_cancelled`, if given, is asked every
-  // now and then: true ends it all with the error cancelled.
+  // Runs all requests, longest first so that batches are full. on_result(index, result) is called on
+  // this thread in the order of the requests. Throws the first error, after cancelling the rest.
+  // `is_cancelled` is polled; true ends the call with the error cancelled.
   void run(std::vector<Request> requests,
            const std::function<void(size_t index, Result&& result)>& on_result,
            const std::function<bool()>& is_cancelled = {});
-  // Raw ids in, raw ids of the best answers out (decoder's start or prompt included).
+  // Raw ids in, ids of the best answers out (with prompt or decoder start token).
   std::vector<std::vector<int32_t>> run_ids(const std::vector<std::vector<int32_t>>& inputs,
                                             const SearchOptions& search);
 

@@ -161,12 +161,23 @@ class Tagger {
 
 // ---- Vectors of texts: every model -------------------------------------------------------------
 
-enum class EmbedPooling { mean, first, last };  // of the tokens' vectors
-// What becomes of a text that is longer than the model reads.
+enum class EmbedPooling { mean, first, last };  // of the token vectors
+template <>
+inline constexpr std::array<EnumName<EmbedPooling>, 3> kEnumNames<EmbedPooling>{{
+    {EmbedPooling::mean, "mean"},
+    {EmbedPooling::first, "first"},
+    {EmbedPooling::last, "last"},
+}};
+// A text beyond the context length is …
 enum class LongText {
-  truncate,  // its beginning is read
-  chunks,    // all of it is, in parts; the vector is their mean, weighted by their tokens
+  truncate,  // truncated
+  chunks,    // split; the vector is the chunks' mean, weighted by their tokens
 };
+template <>
+inline constexpr std::array<EnumName<LongText>, 2> kEnumNames<LongText>{{
+    {LongText::truncate, "truncate"},
+    {LongText::chunks, "chunks"},
+}};
 
 struct EmbedOptions {
   EmbedPooling pooling = EmbedPooling::mean;
@@ -174,6 +185,17 @@ struct EmbedOptions {
   LongText long_text = LongText::truncate;
   int64_t max_tokens = 0;  // as in TaskOptions; the smaller one counts
 };
+template <class Options, class Other, class Visit>
+requires std::same_as<std::remove_const_t<Options>, EmbedOptions>
+void describe(Options& o, Other& other, Visit&& visit) {
+  visit(OptionInfo{.name = "pooling", .help = "of the token vectors"}, o.pooling, other.pooling);
+  visit(OptionInfo{.name = "normalize", .help = "scale the vector to length 1"}, o.normalize,
+        other.normalize);
+  visit(OptionInfo{.name = "long_text", .help = "beyond the context length: truncate or split"},
+        o.long_text, other.long_text);
+  visit(OptionInfo{.name = "max_tokens", .help = "truncate to this length; 0: context length"},
+        o.max_tokens, other.max_tokens);
+}
 
 // What a model folder's sentence-transformers files (modules.json, 1_Pooling/config.json,
 // sentence_bert_config.json) ask for; the defaults where there are none. Throws corrupt_file, or
@@ -218,6 +240,19 @@ struct ScoreOptions {
   // training text had no ends finds it all but impossible.
   bool end = true;
 };
+
+template <class Options, class Other, class Visit>
+requires std::same_as<std::remove_const_t<Options>, ScoreOptions>
+void describe(Options& o, Other& other, Visit&& visit) {
+  visit(
+      OptionInfo{.name = "window", .help = "tokens of a window of a long text; 0: context length"},
+      o.window, other.window);
+  visit(OptionInfo{.name = "stride", .help = "tokens between windows; 0: half a window"}, o.stride,
+        other.stride);
+  visit(OptionInfo{.name = "begin", .help = "put the begin token (BOS) before the text"}, o.begin,
+        other.begin);
+  visit(OptionInfo{.name = "end", .help = "score the end token (EOS) too"}, o.end, other.end);
+}
 
 struct Scored : TaskResult {
   double log_probability = 0;         // natural, the sum over the tokens

@@ -20,51 +20,64 @@
 
 namespace heed {
 
-// What a word or phrase must be translated as.
+// A glossary entry: how a word or phrase must be translated.
 struct Term {
   std::string source, target;
 };
 
-// A text and its translation. Its sentences are translated one by one, and put back with the white
-// space and blank lines between them.
+// A text and its translation. Sentences are translated one by one and joined with the white space
+// and blank lines of the source.
 struct Translation {
   std::string text;
   // The n best, each made of its sentences' translations of that rank; the first is `text`.
   std::vector<std::string> alternatives;
-  std::vector<double> scores;         // of the alternatives: their sentences' sums
+  std::vector<double> scores;         // of the alternatives: sums over their sentences
   std::vector<Alignment> alignments;  // of `text`; spans are those of the whole texts
-  // The terms that occur in the source, as places of TranslateOptions::terms, and whether `text`
-  // has what they must become: a sentence that reaches its greatest length may be without it.
+  // The terms that occur in the source, as indices into TranslateOptions::terms, and whether `text`
+  // has their target: a sentence that reaches its maximum length may lack it.
   struct UsedTerm {
     size_t term = 0;
     bool used = false;
   };
   std::vector<UsedTerm> terms;
   int64_t sentences = 0;
-  bool truncated = false;  // something was longer than the model reads, and was cut
+  bool truncated = false;  // a piece exceeded the context length
 };
 
 struct TranslateOptions {
-  std::optional<SearchOptions> search{};  // nothing: the model's own
+  std::optional<SearchOptions> search{};  // not set: Translator::default_search()
   bool split_sentences = true;
   std::string source_prefix{};  // before every sentence: "translate English to German: "
-  std::string prefix{};         // how the translation begins
+  std::string prefix{};         // beginning of the translation
   std::string source_language{}, target_language{};
-  // Where a sentence has a term's source as whole words, in any case, its search requires the
-  // target, as it is spelt here: a beam of at least 4 finds the place where it costs least.
+  // Where a sentence has a term's source as whole words, in any case, its target is a required
+  // phrase of the search, as it is spelt here; the beam size is then at least 4.
   std::vector<Term> terms{};
-  std::function<bool()> is_cancelled{};  // as Engine::run() takes it
+  std::function<bool()> is_cancelled{};  // see Engine::run()
 };
+
+template <class Options, class Other, class Visit>
+requires std::same_as<std::remove_const_t<Options>, TranslateOptions>
+void describe(Options& o, Other& other, Visit&& visit) {
+  describe_text(o, other, visit);
+  visit(OptionInfo{.name = "source_prefix",
+                   .help = "text before every sentence: 'translate English to German: '"},
+        o.source_prefix, other.source_prefix);
+  visit(OptionInfo{.name = "split_sentences", .help = "translate sentence by sentence"},
+        o.split_sentences, other.split_sentences);
+}
 
 class Translator {
  public:
-  // Throws unsupported for a model that has no source.
+  // Throws unsupported for a model without an encoder.
   explicit Translator(Model model, const EngineOptions& options = {});
-  // With an engine that others use too.
+  // Shares an engine.
   explicit Translator(std::shared_ptr<Engine> engine);
 
-  // Sentences that are still longer than the model reads are cut at spaces and translated in
-  // pieces.
+  // The model's search options; where its files name none, beam 4 and length penalty 0.6.
+  static SearchOptions default_search(const Model& model);
+
+  // Sentences beyond the context length are cut at spaces and translated in pieces.
   Translation translate(std::string_view text, const TranslateOptions& options = {});
   // Many; on_result in their order, as with Engine::run().
   void translate(const std::vector<std::string>& texts, const TranslateOptions& options,

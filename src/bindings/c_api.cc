@@ -69,7 +69,7 @@ template <class T>
 T& required(T* pointer, const char* name) {
   if (pointer) return *pointer;
   throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL",
-              "heed.h says what it must be");
+              "heed/c_api.h says what it must be");
 }
 
 // ---- Inputs ------------------------------------------------------------------------------------
@@ -86,17 +86,23 @@ std::vector<TaskInput> to_inputs(const char* const* texts, const char* const* se
   return inputs;
 }
 
-// What `options` change of what the model itself asks for.
-SearchOptions search_of(const heed_model& model, const heed_options* options) {
-  SearchOptions search = model.model().search_options();
-  if (options) each_field(search, *options, Read());
-  return search;
+// C's options over the defaults, of which only the lists and what C cannot set are kept.
+SearchOptions search_of(SearchOptions defaults, const heed_options* options) {
+  if (options) describe(defaults, *options, Read());
+  return defaults;
 }
 
 Request request_of(const heed_model& model, std::string text, const heed_options* options) {
-  Request request{.text = std::move(text), .search = search_of(model, options)};
-  if (options) each_field(request, *options, Read());
+  Request request{.text = std::move(text),
+                  .search = search_of(model.model().search_options(), options)};
+  if (options) describe(request, *options, Read());
   return request;
+}
+
+void init_options(SearchOptions search, heed_options& options) {
+  TranslateOptions rest;
+  describe(search, options, Write());
+  describe(rest, options, Write());
 }
 
 // ---- Results -----------------------------------------------------------------------------------
@@ -207,14 +213,14 @@ void heed_free(const void* result) { give_back(result); }
 
 void heed_open_options_init(heed_open_options* options) {
   EngineOptions defaults;
-  if (options) each_field(defaults, *options, Write());
+  if (options) describe(defaults, *options, Write());
 }
 
 heed_status heed_open(const char* folder, const heed_open_options* options, heed_model** model) {
   return guarded([&] {
     required(model, "model") = nullptr;
     EngineOptions engine;
-    if (options) each_field(engine, *options, Read());
+    if (options) describe(engine, *options, Read());
     *model = new heed_model(&required(folder, "folder"), engine);
   });
 }
@@ -243,10 +249,14 @@ heed_status heed_get_info(heed_model* model, heed_info** info) {
 
 heed_status heed_options_init(heed_model* model, heed_options* options) {
   return guarded([&] {
-    SearchOptions search = required(model, "model").model().search_options();
-    TranslateOptions rest;
-    each_field(search, required(options, "options"), Write());
-    each_field(rest, *options, Write());
+    init_options(required(model, "model").model().search_options(), required(options, "options"));
+  });
+}
+
+heed_status heed_translate_options_init(heed_model* model, heed_options* options) {
+  return guarded([&] {
+    init_options(Translator::default_search(required(model, "model").model()),
+                 required(options, "options"));
   });
 }
 
@@ -254,8 +264,9 @@ heed_status heed_translate(heed_model* model, const char* const* texts, size_t c
                            const heed_options* options, heed_answers** answers) {
   return guarded([&] {
     required(answers, "answers") = nullptr;
-    TranslateOptions how{.search = search_of(required(model, "model"), options)};
-    if (options) each_field(how, *options, Read());
+    TranslateOptions how{
+        .search = search_of(Translator::default_search(required(model, "model").model()), options)};
+    if (options) describe(how, *options, Read());
     std::vector<Translation> translations;
     model->translator().translate(
         to_texts(texts, count, "texts"), how,
@@ -308,7 +319,7 @@ heed_status heed_classify(heed_model* model, const char* const* texts, const cha
 heed_status heed_embed_options_init(heed_model* model, heed_embed_options* options) {
   return guarded([&] {
     EmbedOptions defaults = embed_options(required(model, "model").folder());
-    each_field(defaults, required(options, "options"), Write());
+    describe(defaults, required(options, "options"), Write());
   });
 }
 
@@ -317,7 +328,7 @@ heed_status heed_embed(heed_model* model, const char* const* texts, size_t count
   return guarded([&] {
     required(vectors, "vectors") = nullptr;
     EmbedOptions how = embed_options(required(model, "model").folder());
-    if (options) each_field(how, *options, Read());
+    if (options) describe(how, *options, Read());
     const auto embedder = model->embedder();
     const auto results = embedder->embed(to_inputs(texts, nullptr, count), how);
     const auto width = static_cast<size_t>(embedder->width());
@@ -333,7 +344,7 @@ heed_status heed_embed(heed_model* model, const char* const* texts, size_t count
 
 void heed_score_options_init(heed_score_options* options) {
   ScoreOptions defaults;
-  if (options) each_field(defaults, *options, Write());
+  if (options) describe(defaults, *options, Write());
 }
 
 heed_status heed_score(heed_model* model, const char* const* texts, const char* const* targets,
@@ -341,7 +352,7 @@ heed_status heed_score(heed_model* model, const char* const* texts, const char* 
   return guarded([&] {
     required(scores, "scores") = nullptr;
     ScoreOptions how;
-    if (options) each_field(how, *options, Read());
+    if (options) describe(how, *options, Read());
     *scores = give_list<heed_scores>(
         required(model, "model").scorer()->score(to_inputs(texts, targets, count), how));
   });

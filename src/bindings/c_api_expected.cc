@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heed/c_api.h"
 #include "heed/engine.h"
 #include "heed/tasks.h"
 #include "heed/translate.h"
@@ -13,6 +14,30 @@ TaskInput input_of(const char* text, const char* second) {
   TaskInput input{.text = text};
   if (second) input.second = second;
   return input;
+}
+
+// How many members an aggregate has: as many as it can be initialized with.
+struct AnyValue {
+  template <class T>
+  operator T() const;  // NOLINT(google-explicit-constructor): never defined
+};
+template <class T, class... Values>
+constexpr size_t count_members() {
+  if constexpr (requires { T{Values{}..., AnyValue{}}; }) {
+    return count_members<T, Values..., AnyValue>();
+  } else {
+    return sizeof...(Values);
+  }
+}
+
+template <class... Options>
+size_t count_options() {
+  size_t count = 0;
+  const auto add = [&](auto options) {
+    for_each_option(options, [&](const OptionInfo&, auto&) { ++count; });
+  };
+  (add(Options{}), ...);
+  return count;
 }
 
 template <class Numbers, class Number>
@@ -27,6 +52,13 @@ size_t copy(const Numbers& from, Number* to) {
 using namespace heed;  // NOLINT(google-build-using-namespace): C's functions are outside of it
 
 extern "C" {
+
+int structs_have_only_options(void) {
+  return count_members<heed_options>() == count_options<SearchOptions, TranslateOptions>() &&
+         count_members<heed_open_options>() == count_options<EngineOptions>() &&
+         count_members<heed_embed_options>() == count_options<EmbedOptions>() &&
+         count_members<heed_score_options>() == count_options<ScoreOptions>();
+}
 
 const char* expected_translation(const char* folder, const char* text, int beam, size_t rank,
                                  double* score) {

@@ -10,6 +10,8 @@
 extern "C" {
 #endif
 
+// Whether the structs of options have no member without an option.
+int structs_have_only_options(void);
 // The alternative of that rank, with a beam of that width; beam 0: the model's own search.
 const char* expected_translation(const char* folder, const char* text, int beam, size_t rank,
                                  double* score);

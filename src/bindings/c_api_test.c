@@ -65,11 +65,13 @@ static void test_names(void) {
 }
 
 static void test_defaults(void) {
+  CHECK(structs_have_only_options());
   heed_open_options open;
   memset(&open, 0xff, sizeof open);
   heed_open_options_init(&open);
   CHECK(open.threads == 0 && open.kv_memory_bytes == (uint64_t)1 << 30);
   CHECK(open.batch_tokens == 1024 && open.max_sequences == 256);
+  CHECK(open.workers == 1 && open.scores == 1);
   heed_score_options score;
   memset(&score, 0xff, sizeof score);
   heed_score_options_init(&score);
@@ -82,7 +84,9 @@ static void test_defaults(void) {
   CHECK(options.beam >= 1 && options.nbest == 1 && options.sample == 0 && options.top_p == 1);
   CHECK(options.temperature == 1 && options.repetition_penalty == 1 && options.seed == 0);
   CHECK(options.stop.count == 0 && options.required.items == NULL);
-  CHECK(options.prefix == NULL && options.source_prefix == NULL && options.split_sentences == 1);
+  CHECK(heed_translate_options_init(model, &options) == HEED_OK);
+  CHECK(options.nbest == 1 && options.prefix == NULL && options.source_prefix == NULL &&
+        options.split_sentences == 1);
   heed_close(model);
 }
 

@@ -1,4 +1,7 @@
-// Options of heed/c_api.h to those of the library and back, by the list in option_fields.h.
+// Options of heed/c_api.h to those of the library and back, by the describe() lists of the library.
+//
+// An option that C's struct lacks does not compile; members that no list has are found by
+// c_api_test.c.
 #pragma once
 
 #include <cstring>
@@ -6,9 +9,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "bindings/option_fields.h"
 #include "heed/c_api.h"
+#include "heed/engine.h"
 #include "heed/error.h"
+#include "heed/tasks.h"
+#include "heed/translate.h"
 
 namespace heed::bindings {
 
@@ -38,20 +43,33 @@ int int_of(const Enum& value) {
 }
 
 struct Read {
-  // Texts go beside those that the model's own files ask for.
-  void operator()(const char* name, std::vector<std::string>& to, const heed_texts& from) const {
-    for (std::string& text : to_texts(from.items, from.count, name)) to.push_back(std::move(text));
+  // Lists are appended to those of the model's files.
+  void operator()(const OptionInfo& info, std::vector<std::string>& to,
+                  const heed_texts& from) const {
+    for (std::string& text : to_texts(from.items, from.count, info.name)) {
+      to.push_back(std::move(text));
+    }
   }
-  void operator()(const char*, std::string& to, const char* from) const { to = from ? from : ""; }
-  void operator()(const char*, bool& to, int from) const { to = from != 0; }
+  void operator()(const OptionInfo& info, LogitBias& to, const heed_logit_biases& from) const {
+    if (from.count > 0 && !from.items) {
+      throw Error(ErrorCode::invalid_argument, std::string(info.name) + ": items must not be NULL",
+                  "without biases, count is 0");
+    }
+    for (size_t i = 0; i < from.count; ++i) to[from.items[i].id] = from.items[i].bias;
+  }
+  void operator()(const OptionInfo&, std::string& to, const char* from) const {
+    to = from ? from : "";
+  }
+  void operator()(const OptionInfo&, bool& to, int from) const { to = from != 0; }
   template <class Value, class From>
-  void operator()(const char* name, Value& to, const From& from) const {
+  void operator()(const OptionInfo& info, Value& to, const From& from) const {
     if constexpr (std::is_enum_v<Value>) {
       const int choice = int_of(from);
-      if (static_cast<size_t>(choice) >= kChoices<Value>.size()) {
+      if (static_cast<size_t>(choice) >= kEnumNames<Value>.size()) {
         throw Error(ErrorCode::invalid_argument,
-                    std::string(name) + ": there is no choice " + std::to_string(choice),
-                    "the choices are the enumerators in heed.h");
+                    std::string(info.name) + " must be one of its enumerators, got " +
+                        std::to_string(choice),
+                    "heed/c_api.h lists them");
       }
       to = static_cast<Value>(choice);
     } else {
@@ -64,10 +82,11 @@ struct Read {
 // ---- and back ----------------------------------------------------------------------------------
 
 struct Write {
-  void operator()(const char*, std::vector<std::string>&, heed_texts& to) const { to = {}; }
-  void operator()(const char*, std::string&, const char*& to) const { to = nullptr; }
+  void operator()(const OptionInfo&, std::vector<std::string>&, heed_texts& to) const { to = {}; }
+  void operator()(const OptionInfo&, LogitBias&, heed_logit_biases& to) const { to = {}; }
+  void operator()(const OptionInfo&, std::string&, const char*& to) const { to = nullptr; }
   template <class Value, class To>
-  void operator()(const char*, Value& from, To& to) const {
+  void operator()(const OptionInfo&, Value& from, To& to) const {
     to = static_cast<To>(from);
   }
 };

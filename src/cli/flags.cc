@@ -44,8 +44,10 @@ bool parse(const std::string& text, Range<T> range, T& value) {
   return true;
 }
 
-void add_valued_flag(Command command, const std::string& flag, const std::string& value_name,
-                     const std::string& help, std::function<void(const std::string& text)> read) {
+}  // namespace
+
+void add_value(Command command, const std::string& flag, const std::string& value_name,
+               const std::string& help, std::function<void(const std::string& text)> read) {
   // Not CLI11's own conversion, which takes "010" for eight and "0x10" for sixteen.
   const auto read_last = [read = std::move(read)](const CLI::results_t& results) {
     read(results.back());
@@ -67,14 +69,21 @@ T read_number(const Command& command, const std::string& flag, const std::string
               flag + ": expected " + expectation(range) + ", found '" + text + "'",
               describe(*command.app().get_option(flag)));
 }
+template int64_t read_number(const Command&, const std::string&, const std::string&,
+                             Range<int64_t>);
+template uint64_t read_number(const Command&, const std::string&, const std::string&,
+                              Range<uint64_t>);
+template double read_number(const Command&, const std::string&, const std::string&, Range<double>);
+
+namespace {
 
 template <class T>
 void add_checked_number(Command command, const std::string& flag, T& value, Range<T> range,
                         const std::string& help) {
-  add_valued_flag(command, flag, "N", help + " (default " + to_text(value) + ")",
-                  [command, flag, &value, range](const std::string& text) {
-                    value = read_number(command, flag, text, range);
-                  });
+  add_value(command, flag, "N", help + " (default " + to_text(value) + ")",
+            [command, flag, &value, range](const std::string& text) {
+              value = read_number(command, flag, text, range);
+            });
 }
 
 }  // namespace
@@ -96,25 +105,48 @@ void add_number(Command command, const std::string& flag, double& value, Range<d
 
 void add_number(Command command, const std::string& flag, std::optional<double>& value,
                 Range<double> range, const std::string& help) {
-  add_valued_flag(command, flag, "N", help,
-                  [command, flag, &value, range](const std::string& text) {
-                    value = read_number(command, flag, text, range);
-                  });
+  add_value(command, flag, "N", help, [command, flag, &value, range](const std::string& text) {
+    value = read_number(command, flag, text, range);
+  });
 }
 
 void add_number(Command command, const std::string& flag, std::optional<int>& value,
                 Range<int> range, const std::string& help) {
-  add_valued_flag(command, flag, "N", help,
-                  [command, flag, &value, range](const std::string& text) {
-                    value = read_number(command, flag, text, range);
-                  });
+  add_value(command, flag, "N", help, [command, flag, &value, range](const std::string& text) {
+    value = read_number(command, flag, text, range);
+  });
 }
 
 void add_text(Command command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help) {
   const std::string shown_default = value.empty() ? "" : " (default " + value + ")";
-  add_valued_flag(command, flag, value_name, help + shown_default,
-                  [&value](const std::string& text) { value = text; });
+  add_value(command, flag, value_name, help + shown_default,
+            [&value](const std::string& text) { value = text; });
+}
+
+void add_values(Command command, const std::string& flag, const std::string& value_name,
+                const std::string& help,
+                std::function<void(const std::vector<std::string>& texts)> read) {
+  const auto read_all = [read = std::move(read)](const CLI::results_t& results) {
+    read(results);
+    return true;
+  };
+  // One value a flag: in "--stop a b", b is an argument.
+  command.app()
+      .add_option(flag, read_all, help)
+      ->type_name(value_name)
+      ->allow_extra_args(false)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_switch(Command command, const std::string& flag, std::function<void()> on,
+                const std::string& help) {
+  command.app().add_flag_callback(flag, std::move(on), help);
+}
+
+std::string flag_help(const Command& command, const std::string& flag) {
+  return describe(*command.app().get_option(flag));
 }
 
 void add_texts(Command command, const std::string& flag, std::vector<std::string>& values,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -41,6 +42,17 @@ void add_number(Command command, const std::string& flag, std::optional<int>& va
                 Range<int> range, const std::string& help);
 void add_text(Command command, const std::string& flag, std::string& value,
               const std::string& value_name, const std::string& help);
+// Calls read(text) with the value of the flag.
+void add_value(Command command, const std::string& flag, const std::string& value_name,
+               const std::string& help, std::function<void(const std::string& text)> read);
+// Of a flag that may be given several times: calls read(texts) with all values in their order.
+void add_values(Command command, const std::string& flag, const std::string& value_name,
+                const std::string& help,
+                std::function<void(const std::vector<std::string>& texts)> read);
+// The number in `text`, within the range; T is int64_t, uint64_t or double.
+template <class T>
+T read_number(const Command& command, const std::string& flag, const std::string& text,
+              Range<T> range);
 // May be given several times: `values` has them in their order.
 void add_texts(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& value_name, const std::string& help);
@@ -54,6 +66,9 @@ void add_argument(Command command, const std::string& name, std::string& value,
 void add_arguments(Command command, const std::string& name, std::vector<std::string>& values,
                    const std::string& help);
 void add_switch(Command command, const std::string& flag, bool& value, const std::string& help);
+// Calls on() when the flag is given.
+void add_switch(Command command, const std::string& flag, std::function<void()> on,
+                const std::string& help);
 
 // The flags that every verb takes and that mean the same everywhere.
 struct CommonFlags {
@@ -66,5 +81,6 @@ void add_common_flags(Command command, CommonFlags& flags,
 
 // "--threads N: threads to use …": what a hint says about one flag.
 std::string describe(const CLI::Option& option);
+std::string flag_help(const Command& command, const std::string& flag);
 
 }  // namespace heed::cli

@@ -2,7 +2,9 @@
 
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 #include <utility>
 
 #include "cli/line_verb.h"
@@ -42,109 +44,167 @@ std::vector<std::vector<int32_t>> read_inputs(const std::string& path, bool has_
   return inputs;
 }
 
-LengthPenaltyRule rule_named(const std::string& name) {
-  if (name == "power") return LengthPenaltyRule::power;
-  if (name == "gnmt") return LengthPenaltyRule::gnmt;
-  throw Error(ErrorCode::invalid_argument,
-              "--length-penalty-rule: expected gnmt or power, found '" + name + "'",
-              "power divides by length^P, gnmt by ((5 + length) / 6)^P");
+// ---- One flag for each option of a list --------------------------------------------------------
+
+template <class Field>
+inline constexpr bool kIsInteger = std::is_integral_v<Field> && !std::is_same_v<Field, bool>;
+
+// A list's range as one of the field's type.
+template <class Number, class Field>
+Range<Number> range_of(const OptionInfo& info, const Field&) {
+  constexpr auto kLeast = static_cast<double>(std::numeric_limits<Field>::lowest());
+  constexpr auto kMost = static_cast<double>(std::numeric_limits<Field>::max());
+  Range<Number> range{.min = static_cast<Number>(std::numeric_limits<Field>::lowest()),
+                      .max = static_cast<Number>(std::numeric_limits<Field>::max())};
+  if (info.min > kLeast) range.min = static_cast<Number>(info.min);
+  if (info.max < kMost) range.max = static_cast<Number>(info.max);
+  return range;
 }
+
+// "17=-2.5"
+std::pair<int32_t, double> read_bias(const Command& command, const std::string& flag,
+                                     const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    throw Error(ErrorCode::invalid_argument, flag + " must be ID=VALUE, got '" + text + "'",
+                flag_help(command, flag));
+  }
+  const auto id = read_number<int64_t>(command, flag, text.substr(0, equals),
+                                       {.min = 0, .max = std::numeric_limits<int32_t>::max()});
+  return {static_cast<int32_t>(id),
+          read_number<double>(command, flag, text.substr(equals + 1), {})};
+}
+
+// The names of options that were given go into `given`.
+class OptionFlags {
+ public:
+  OptionFlags(Command command, std::vector<std::string>& given)
+      : command_(command), given_(given) {}
+
+  template <class Field>
+  void operator()(const OptionInfo& info, Field& field) const {
+    const std::string flag = flag_of(info);
+    if (!flag.empty()) add(flag, info, field);
+  }
+
+ private:
+  template <class Field>
+  void add(const std::string& flag, const OptionInfo& info, Field& field) const {
+    const Command command = command_;
+    std::vector<std::string>& given = given_;
+    const std::string name = info.name;
+    const auto value = [&](const char* value_name, auto read) {
+      add_value(command, flag, value_name, info.help,
+                [read, &field, &given, name](const std::string& text) {
+                  field = read(text), given.push_back(name);
+                });
+    };
+    if constexpr (std::is_same_v<Field, bool>) {
+      add_on_switch(flag, info, field, true);
+    } else if constexpr (std::is_enum_v<Field>) {
+      if (const auto yes = from_name<Field>("yes")) return add_on_switch(flag, info, field, *yes);
+      value("NAME", [flag](const std::string& text) {
+        if (const auto choice = from_name<Field>(text)) return *choice;
+        throw Error(ErrorCode::invalid_argument,
+                    flag + " must be " + choices_of<Field>() + ", got '" + text + "'",
+                    "give one of these names");
+      });
+    } else if constexpr (std::is_floating_point_v<Field>) {
+      value("N", [command, flag, range = range_of<double>(info, field)](const std::string& text) {
+        return read_number<double>(command, flag, text, range);
+      });
+    } else if constexpr (kIsInteger<Field>) {
+      using Number = std::conditional_t<std::is_unsigned_v<Field>, uint64_t, int64_t>;
+      value("N", [command, flag, range = range_of<Number>(info, field)](const std::string& text) {
+        return static_cast<Field>(read_number<Number>(command, flag, text, range));
+      });
+    } else if constexpr (std::is_same_v<Field, LogitBias>) {
+      add_list(flag, "ID=VALUE", info, [command, &field, flag](const std::string& text) {
+        const auto [id, bias] = read_bias(command, flag, text);
+        field[id] = bias;
+      });
+    } else {
+      static_assert(std::is_same_v<Field, std::vector<std::string>>);
+      add_list(flag, "TEXT", info, [&field](const std::string& text) { field.push_back(text); });
+    }
+  }
+
+  template <class Field>
+  void add_on_switch(const std::string& flag, const OptionInfo& info, Field& field,
+                     Field on) const {
+    add_switch(
+        command_, flag,
+        [&field, &given = given_, on, name = std::string(info.name)] {
+          field = on, given.push_back(name);
+        },
+        info.help);
+  }
+
+  template <class Read>
+  void add_list(const std::string& flag, const char* value_name, const OptionInfo& info,
+                Read read) const {
+    add_values(command_, flag, value_name, info.help,
+               [read, &given = given_,
+                name = std::string(info.name)](const std::vector<std::string>& texts) {
+                 for (const std::string& text : texts) read(text);
+                 given.push_back(name);
+               });
+  }
+
+  Command command_;
+  std::vector<std::string>& given_;
+};
 
 }  // namespace
 
 void add_search_flags(Command command, SearchFlags& flags) {
-  add_text(command, "--model", flags.model, "DIR", "a model folder");
+  add_text(command, "--model", flags.model, "DIR", "model folder");
   add_text(
       command, "--inputs", flags.inputs, "FILE",
       "JSON with raw ids instead of text: \"sources\", or \"sequences\" of decoder-only models");
-  add_number(command, "--beam", flags.beam, {.min = 1, .max = 1024},
-             "texts to follow at once; 1 takes the likeliest token each time");
-  add_switch(command, "--greedy", flags.greedy, "the same as --beam 1");
-  add_number(command, "--length-penalty", flags.length_penalty, {.min = -100, .max = 100},
-             "how much longer texts are favoured; 0 means not at all");
-  add_text(command, "--length-penalty-rule", flags.length_penalty_rule, "NAME",
-           "power (default): sum log p / length^P; gnmt: sum log p / ((5 + length) / 6)^P");
-  add_switch(command, "--early-stopping", flags.early_stopping,
-             "end as soon as there are as many finished texts as beams");
-  add_number(command, "--nbest", flags.nbest, {.min = 1, .max = 1024}, "answers to each input");
+  for_each_option(flags.search.values, OptionFlags(command, flags.search.names));
+  add_switch(command, "--greedy", flags.search.greedy,
+             "argmax at every step: neither a beam nor sampling");
   add_switch(command, "--scores", flags.scores, "print the score before each text");
-  add_number(command, "--max-new-tokens", flags.max_new_tokens, {.min = 1},
-             "tokens of an answer, at most");
-  add_number(command, "--min-new-tokens", flags.min_new_tokens, {.min = 0},
-             "tokens before an answer may end");
-  add_number(command, "--no-repeat-ngram", flags.no_repeat_ngram, {.min = 0, .max = 1000},
-             "never the same N tokens in a row twice");
-  add_number(command, "--repetition-penalty", flags.repetition_penalty, {.min = 0.01, .max = 100},
-             "above 1: tokens that have occurred become less likely");
-  add_texts(command, "--ban", flags.banned, "TEXT", "must not occur; may be given again");
-  add_texts(command, "--require", flags.required, "TEXT",
-            "must occur (with a beam); may be given again");
-  add_text(command, "--prefix", flags.prefix, "TEXT", "how the answer begins");
-  add_number(command, "--batch-tokens", flags.batch_tokens, {.min = 1},
-             "rows of one run of the model, at most (default 1024)");
-  add_number(command, "--kv-memory", flags.kv_memory_mb, {.min = 0.001, .max = 1e9},
-             "megabytes for keys and values (default 1024)");
-  add_number(command, "--workers", flags.workers, {.min = 1, .max = 1024},
-             "batches that run at the same time, each on --threads threads");
+  add_text(command, "--prefix", flags.prefix, "TEXT", "beginning of the answer");
   add_common_flags(command, flags, "threads of each worker; 0 means an equal share of all CPUs");
-}
-
-SearchOptions search_options(const SearchFlags& flags, const Model& model,
-                             const SearchDefaults& defaults) {
-  SearchOptions o = model.search_options();
-  if (!model.has_setting("num_beams")) o.beam = defaults.beam;
-  if (!model.has_setting("length_penalty")) o.length_penalty = defaults.length_penalty;
-  if (flags.beam || flags.greedy) o.sample = false;
-  if (flags.beam) o.beam = *flags.beam;
-  if (flags.greedy) {
-    if (flags.beam.value_or(1) != 1) {
-      throw Error(ErrorCode::invalid_argument, "--greedy and --beam contradict each other",
-                  "give one of them");
+  for_each_option(flags.engine, [&](const OptionInfo& info, auto& field) {
+    const std::string flag = flag_of(info);
+    if (flag.empty()) return;
+    if (flag == "--kv-memory") {  // in megabytes, as the other flags for memory
+      add_value(
+          command, flag, "MB",
+          std::string(info.help) + ", in megabytes (default " +
+              std::to_string(flags.engine.kv_memory_bytes >> 20) + ")",
+          [&command, &flags, flag](const std::string& text) {
+            flags.engine.kv_memory_bytes = static_cast<uint64_t>(
+                read_number<double>(command, flag, text, {.min = 0.001, .max = 1e9}) * kMegabyte);
+          });
+      return;
     }
-    o.beam = 1;
-  }
-  // More answers than beams need more beams.
-  if (flags.nbest) o.nbest = *flags.nbest;
-  if (!flags.beam && !flags.greedy && !o.sample) o.beam = std::max(o.beam, o.nbest);
-  if (flags.length_penalty) o.length_penalty = *flags.length_penalty;
-  if (!flags.length_penalty_rule.empty()) {
-    o.length_penalty_rule = rule_named(flags.length_penalty_rule);
-  }
-  if (flags.early_stopping) o.early_stopping = EarlyStopping::yes;
-  if (flags.max_new_tokens) o.max_new_tokens = *flags.max_new_tokens;
-  if (flags.min_new_tokens) o.min_new_tokens = *flags.min_new_tokens;
-  if (flags.no_repeat_ngram) o.no_repeat_ngram = *flags.no_repeat_ngram;
-  if (flags.repetition_penalty) o.repetition_penalty = *flags.repetition_penalty;
-  o.banned.insert(o.banned.end(), flags.banned.begin(), flags.banned.end());
-  o.required.insert(o.required.end(), flags.required.begin(), flags.required.end());
-  o.seed = flags.seed;
-  return o;
+    if constexpr (kIsInteger<std::remove_reference_t<decltype(field)>>) {
+      using Field = std::remove_reference_t<decltype(field)>;
+      add_value(command, flag, "N",
+                std::string(info.help) + " (default " + std::to_string(field) + ")",
+                [command, flag, &field,
+                 range = range_of<int64_t>(info, field)](const std::string& text) {
+                  field = static_cast<Field>(read_number<int64_t>(command, flag, text, range));
+                });
+    }
+  });
 }
 
-void check_flags(const SearchOptions& o) {
-  const auto above = [](const std::string& flag, int64_t value, const std::string& other,
-                        int64_t most, const std::string& hint) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        flag + " " + std::to_string(value) + " is above " + other + " " + std::to_string(most),
-        hint);
-  };
-  if (!o.sample && o.nbest > o.beam) {
-    above("--nbest", o.nbest, "--beam", o.beam, "each answer needs a beam of its own");
-  }
-  if (o.max_new_tokens > 0 && o.min_new_tokens > o.max_new_tokens) {
-    above("--min-new-tokens", o.min_new_tokens, "--max-new-tokens", o.max_new_tokens,
-          "lower the one, or raise the other");
-  }
+SearchOptions search_options(const SearchFlags& flags, const SearchOptions& defaults) {
+  SearchOptions options = apply(defaults, flags.search);
+  options.seed = flags.seed;
+  check(options);
+  return options;
 }
 
 EngineOptions engine_options(const SearchFlags& flags) {
-  EngineOptions options{.threads = flags.threads, .workers = flags.workers};
-  options.scores = flags.scores || flags.json;  // who prints none need not pay for them
-  if (flags.batch_tokens) options.batch_tokens = *flags.batch_tokens;
-  if (flags.kv_memory_mb) {
-    options.kv_memory_bytes = static_cast<uint64_t>(*flags.kv_memory_mb * kMegabyte);
-  }
+  EngineOptions options = flags.engine;
+  options.threads = flags.threads;
+  options.scores = flags.scores || flags.json;  // not computed when they are not printed
   return options;
 }
 
@@ -176,8 +236,8 @@ std::string run_inputs(const SearchFlags& flags, const Model& model, const Searc
       lines += "\n";
       ids.push_back(answer.ids), values.push_back(answer.score);
     }
-    sequences.push_back(flags.nbest ? ids : ids[0]);
-    scores.push_back(flags.nbest ? values : values[0]);
+    sequences.push_back(flags.search.has("nbest") ? ids : ids[0]);
+    scores.push_back(flags.search.has("nbest") ? values : values[0]);
   });
   if (!flags.json) return lines;
   return Json{{"sequences", std::move(sequences)}, {"scores", std::move(scores)}}.dump() + "\n";

@@ -1,9 +1,7 @@
-// The flags that translate and generate have in common: the model, raw ids, and how to search.
+// The flags that translate and generate share: the model, raw ids, search and engine options.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/flags.h"
 #include "heed/engine.h"
@@ -13,35 +11,22 @@ namespace heed::cli {
 struct SearchFlags : CommonFlags {
   std::string model;
   std::string inputs;  // a JSON file of raw ids
-  bool greedy = false;
-  std::optional<int> beam, nbest, max_new_tokens, min_new_tokens, no_repeat_ngram;
-  std::optional<double> length_penalty, repetition_penalty;
-  std::string length_penalty_rule;
-  bool early_stopping = false;
-  std::vector<std::string> banned, required;
+  SearchOverrides search{};
+  EngineOptions engine{};
   std::string prefix;
   bool scores = false;
-  int workers = 1;
-  std::optional<int> batch_tokens;
-  std::optional<double> kv_memory_mb;
 };
+// One flag for each option that describe() lists, of SearchOptions and of EngineOptions.
 void add_search_flags(Command command, SearchFlags& flags);
 
-// Where neither a flag nor the model's files say.
-struct SearchDefaults {
-  int beam = 1;
-  double length_penalty = 1;
-};
-SearchOptions search_options(const SearchFlags& flags, const Model& model,
-                             const SearchDefaults& defaults);
-// What the library would say of these in the words of its options, in those of the flags.
-void check_flags(const SearchOptions& options);
+// The defaults with the flags over them. Throws invalid_argument.
+SearchOptions search_options(const SearchFlags& flags, const SearchOptions& defaults);
 EngineOptions engine_options(const SearchFlags& flags);
 
 // Throws invalid_argument when --model is missing.
 Model load_model(const SearchFlags& flags, const std::string& verb);
 
-// Runs the raw ids of flags.inputs and returns {"sequences": …, "scores": …} or, without --json, a
+// Runs the raw ids of flags.inputs. Returns {"sequences": …, "scores": …} or, without --json, one
 // line of ids for each answer.
 std::string run_inputs(const SearchFlags& flags, const Model& model, const SearchOptions& search);
 

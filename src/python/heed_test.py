@@ -76,9 +76,8 @@ class TestTranslate(unittest.TestCase):
             self.model.translate(["the cat", 5])
         with self.assertRaisesRegex(TypeError, "texts: expected a str or a list of str, found 5"):
             self.model.translate(5)
-        with self.assertRaisesRegex(heed.Error, "no choice 'best'") as raised:
+        with self.assertRaisesRegex(heed.Error, "early_stopping must be no, yes or never, got 'best'"):
             self.model.translate("the cat", early_stopping="best")
-        self.assertEqual(raised.exception.hint, "the choices are no, yes, never")
         self.assertEqual(self.model.translate("the cat", beam=2, early_stopping=True).text,
                          self.model.translate("the cat", beam=2, early_stopping="yes").text)
 

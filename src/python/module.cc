@@ -23,34 +23,14 @@ using ModelPtr = std::shared_ptr<LoadedModel>;
 
 // ---- Options -----------------------------------------------------------------------------------
 
-// The model's own, and what was given. As with the command, one option may imply another: whoever
-// gives a temperature wants to draw, and more answers than beams need more beams.
-SearchOptions read_search(const LoadedModel& model, Keywords& keywords) {
-  SearchOptions search = model.model().search_options();
-  keywords.read(search);
-  bool greedy = false;
-  keywords.read("greedy", greedy);
-  const bool draws = keywords.has("temperature") || keywords.has("top_k") ||
-                     keywords.has("top_p") || keywords.has("min_p");
-  if (greedy && (draws || (keywords.has("beam") && search.beam > 1))) {
-    throw Error(ErrorCode::invalid_argument, "greedy contradicts the other options of the search",
-                "give one kind of search");
-  }
-  if (keywords.has("sample")) return search;
-  if (greedy) {
-    search.sample = false, search.beam = 1;
-  } else if (draws && !keywords.has("beam")) {
-    search.sample = true, search.beam = 1;
-  } else if (keywords.has("beam")) {
-    search.sample = draws && search.beam == 1;
-  } else if (keywords.has("nbest") && !search.sample) {
-    search.beam = std::max(search.beam, search.nbest);
-  }
-  return search;
+SearchOptions read_search(const SearchOptions& defaults, Keywords& keywords) {
+  SearchOverrides given;
+  keywords.read(given);
+  return apply(defaults, given);
 }
 
 Request read_request(const LoadedModel& model, Keywords& keywords) {
-  Request request{.search = read_search(model, keywords)};
+  Request request{.search = read_search(model.model().search_options(), keywords)};
   keywords.read(request);
   return request;
 }
@@ -69,7 +49,8 @@ ModelPtr load(const std::filesystem::path& folder, const py::kwargs& given) {
 py::object translate(LoadedModel& model, py::handle texts, const py::kwargs& given) {
   const Texts inputs(texts, "texts");
   Keywords keywords(given);
-  TranslateOptions options{.search = read_search(model, keywords)};
+  TranslateOptions options{.search =
+                               read_search(Translator::default_search(model.model()), keywords)};
   keywords.read(options);
   keywords.check("translate");
   std::vector<Translation> results;
@@ -322,7 +303,7 @@ void add_results(py::module_& m) {
       .def_readonly("ids", &Answer::ids)
       .def_readonly("new_tokens", &Answer::new_tokens)
       .def_readonly("score", &Answer::score)
-      .def_property_readonly("finish", [](const Answer& a) { return name(a.finish); })
+      .def_property_readonly("finish", [](const Answer& a) { return name_of(a.finish); })
       .def("__str__", [](const Answer& a) { return to_str(a.text); })
       .def("__repr__", [](const Answer& a) { return described("heed.Answer", to_str(a.text)); });
   py::class_<Result>(m, "Result")

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "base/suggest.h"
-#include "bindings/option_fields.h"
+#include "heed/engine.h"
 #include "heed/error.h"
+#include "heed/tasks.h"
+#include "heed/translate.h"
 
 namespace heed::python {
 
@@ -113,17 +115,25 @@ py::object one_or_list(std::vector<Result> results, bool is_list) {
 //
 //   Keywords keywords(given);
 //   keywords.read(options);
-//   keywords.check("translate");     // TypeError for what nobody has read
+//   keywords.check("translate");     // TypeError for an unknown option
 class Keywords {
  public:
   explicit Keywords(const py::kwargs& given) : given_(given) {}
 
   bool has(const char* name) const { return given_.contains(name); }
 
+  // The options of a describe() list.
   template <class Options>
   void read(Options& options) {
-    bindings::each_field(options, options,
-                         [this](const char* name, auto& field, auto&) { this->read(name, field); });
+    for_each_option(options,
+                    [this](const OptionInfo& info, auto& field) { read(info.name, field); });
+  }
+  void read(SearchOverrides& search) {
+    for_each_option(search.values, [&](const OptionInfo& info, auto& field) {
+      read(info.name, field);
+      if (has(info.name)) search.set(info.name);
+    });
+    read("greedy", search.greedy);
   }
   template <class Field>
   void read(const char* name, Field& field) {
@@ -144,12 +154,14 @@ class Keywords {
   }
 
  private:
-  // Texts go beside those that the model's own files ask for.
   static void set(std::vector<std::string>& field, py::handle value, const char* name) {
     for (std::string& text : Texts(value, name).values) field.push_back(std::move(text));
   }
   static void set(std::string& field, py::handle value, const char* name) {
     field = text_of(value, name);
+  }
+  static void set(LogitBias& field, py::handle value, const char* name) {
+    field = value_of<LogitBias>(value, name, "a dict of token ids and numbers");
   }
   static void set(bool& field, py::handle value, const char* name) {
     field = value_of<bool>(value, name, "a bool");
@@ -166,19 +178,13 @@ class Keywords {
 
   template <class Enum>
   static Enum choice(py::handle value, const char* name) {
-    // early_stopping=True reads as its "yes".
-    const std::string wanted = py::isinstance<py::bool_>(value)
-                                   ? (value.cast<bool>() ? "yes" : "no")
-                                   : text_of(value, name);
-    std::string all;
-    for (size_t i = 0; i < bindings::kChoices<Enum>.size(); ++i) {
-      const std::string_view choice = bindings::kChoices<Enum>[i];
-      if (choice == wanted) return static_cast<Enum>(i);
-      all.append(i > 0 ? ", " : "").append(choice);
-    }
+    // early_stopping=True is "yes".
+    const std::string given = py::isinstance<py::bool_>(value) ? (value.cast<bool>() ? "yes" : "no")
+                                                               : text_of(value, name);
+    if (const auto found = from_name<Enum>(given)) return *found;
     throw Error(ErrorCode::invalid_argument,
-                std::string(name) + ": there is no choice '" + wanted + "'",
-                "the choices are " + all);
+                std::string(name) + " must be " + choices_of<Enum>() + ", got '" + given + "'",
+                "give one of these names");
   }
 
   const py::kwargs& given_;

@@ -168,12 +168,9 @@ class Evaluation {
   }
 
   Quality translation(const Model& model) const {
-    SearchOptions search = model.search_options();  // heed translate's
-    if (!model.has_setting("num_beams")) search.beam = 4;
-    if (!model.has_setting("length_penalty")) search.length_penalty = 0.6;
     Translator translator(model, {.threads = threads_});
     std::vector<std::string> hypotheses;
-    translator.translate(texts_, {.search = search}, [&](size_t, Translation&& translation) {
+    translator.translate(texts_, {}, [&](size_t, Translation&& translation) {
       hypotheses.push_back(std::move(translation.text));
     });
     return {.value = bleu(hypotheses, as_references(references_)).score,

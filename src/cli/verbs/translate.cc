@@ -35,8 +35,6 @@ constexpr const char* kHelp =
 // Lines that are read ahead, so that batches are full.
 constexpr size_t kMostLines = 4096;
 
-constexpr SearchDefaults kDefaults{.beam = 4, .length_penalty = 0.6};
-
 struct TranslateFlags : SearchFlags {
   std::vector<std::string> files;
   bool alignments = false;
@@ -66,7 +64,7 @@ std::string one_line(std::string text) {
 std::string to_text(const Translation& translation, size_t line, const TranslateFlags& flags) {
   std::string text;
   for (size_t i = 0; i < translation.alternatives.size(); ++i) {
-    if (flags.nbest) text += std::to_string(line) + "\t";
+    if (flags.search.has("nbest")) text += std::to_string(line) + "\t";
     if (flags.scores) text += fixed(translation.scores[i], 6) + "\t";
     text += one_line(translation.alternatives[i]);
     if (flags.alignments && i == 0) text += "\t" + alignment_text(translation.alignments);
@@ -80,7 +78,7 @@ Json to_json(const Translation& translation, const TranslateFlags& flags) {
             {"score", translation.scores.front()},
             {"sentences", translation.sentences},
             {"truncated", translation.truncated}};
-  if (flags.nbest) {
+  if (flags.search.has("nbest")) {
     Json& list = json["alternatives"] = Json::array();
     for (size_t i = 0; i < translation.alternatives.size(); ++i) {
       list.push_back({{"text", translation.alternatives[i]}, {"score", translation.scores[i]}});
@@ -139,9 +137,7 @@ void run_translate(const TranslateFlags& flags, Output& out) {
                 model.can_generate() ? "use 'heed generate' with it"
                                      : "translation needs an encoder_decoder model");
   }
-  const SearchOptions search = search_options(flags, model, kDefaults);
-  check_flags(search);
-  check(search);
+  const SearchOptions search = search_options(flags, Translator::default_search(model));
   if (flags.inputs.empty()) {
     translate_lines(flags, model, search, out);
   } else {

@@ -15,6 +15,7 @@
 #include "infer/engine/request_plan.h"
 #include "infer/engine/scheduler.h"
 #include "infer/engine/text_stream.h"
+#include "infer/search/option_ranges.h"
 
 namespace heed {
 namespace {
@@ -33,17 +34,12 @@ Model checked(Model model) {
 }
 
 EngineOptions checked(const EngineOptions& options) {
-  if (options.batch_tokens < 1 || options.max_sequences < 1) {
-    throw Error(ErrorCode::invalid_argument, "batch_tokens and max_sequences must be at least 1",
-                "leave them out for what usually does");
-  }
-  constexpr int kMostWorkers = 1024;
-  if (options.workers < 1 || options.workers > kMostWorkers) {
-    throw Error(ErrorCode::invalid_argument,
-                "the number of workers is " + std::to_string(options.workers) + ", expected 1 to " +
-                    std::to_string(kMostWorkers),
-                "leave it out for one");
-  }
+  std::vector<std::string> problems;
+  const EngineOptions standard;
+  describe(options, standard, [&](const OptionInfo& info, const auto& field, const auto& value) {
+    check_range(info, field, value, problems);
+  });
+  throw_problems(problems);
   return options;
 }
 
@@ -57,18 +53,6 @@ EngineOptions share_of(EngineOptions options) {
 }
 
 }  // namespace
-
-const char* name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::end:
-      return "end";
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-  }
-  return "?";
-}
 
 // Shared by the handles and the engine's thread.
 struct Handle::State {

@@ -1,7 +1,6 @@
 #include "infer/engine/request_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
 #include "heed/error.h"
@@ -256,38 +255,6 @@ void plan_stops(const Model& model, const SearchOptions& o, SearchPlan& plan) {
 
 }  // namespace
 
-void check(const SearchOptions& o) {
-  std::string problems;
-  const auto need = [&](bool fine, const std::string& what) {
-    if (!fine) problems += (problems.empty() ? "" : "; ") + what;
-  };
-  constexpr int kMostTexts = 1024;
-  need(o.beam >= 1 && o.beam <= kMostTexts, "beam must be from 1 to 1024");
-  need(o.nbest >= 1 && o.nbest <= kMostTexts, "nbest must be from 1 to 1024");
-  need(o.sample || o.nbest <= o.beam, "nbest must not be above beam, unless texts are sampled");
-  need(!o.sample || o.beam == 1, "a beam cannot be sampled: choose one of both");
-  need(std::isfinite(o.length_penalty), "length_penalty must be a number");
-  need(o.min_new_tokens >= 0 && o.max_new_tokens >= 0 && o.min_length >= 0 && o.max_length >= 0,
-       "lengths must not be negative");
-  need(o.max_new_tokens == 0 || o.min_new_tokens <= o.max_new_tokens,
-       "min_new_tokens must not be above max_new_tokens");
-  need(o.no_repeat_ngram >= 0, "no_repeat_ngram must be 0 (off) or more");
-  need(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty),
-       "repetition_penalty must be above 0");
-  need((o.required.empty() && o.required_ids.empty()) || o.beam > 1,
-       "required phrases need a beam of 2 or more");
-  need(std::ranges::none_of(o.stop, &std::string::empty), "a stop text must not be empty");
-  if (!problems.empty()) {
-    throw Error(ErrorCode::invalid_argument, problems, "change these options, or leave them out");
-  }
-  if (o.sample) {
-    check(SamplingOptions{.temperature = static_cast<float>(o.temperature),
-                          .top_k = o.top_k,
-                          .top_p = static_cast<float>(o.top_p),
-                          .min_p = static_cast<float>(o.min_p)});
-  }
-}
-
 RequestPlan plan_request(const Model& model, const Request& request) {
   RequestPlan plan;
   SearchOptions options = request.search.value_or(model.search_options());
@@ -303,9 +270,7 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   plan_phrases(model, options, plan.search);
   if (!options.stop.empty()) model.tokenizer();  // or says that there is none
   plan_stops(model, options, plan.search);
-  for (const int32_t id : {options.forced_first_id, options.forced_last_id}) {
-    if (id >= 0) check_ids({&id, 1}, model.vocabulary(), "forced token");
-  }
+  check_token_ids(options, model.vocabulary());
   plan.search.stream = request.stream;
   plan.search.options = std::move(options);
   return plan;

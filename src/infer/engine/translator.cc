@@ -198,6 +198,13 @@ Translator::Translator(std::shared_ptr<Engine> engine) : engine_(std::move(engin
   checked(engine_->model());
 }
 
+SearchOptions Translator::default_search(const Model& model) {
+  SearchOptions search = model.search_options();
+  if (!model.has_setting("num_beams")) search.beam = kTranslationBeam;
+  if (!model.has_setting("length_penalty")) search.length_penalty = kTranslationLengthPenalty;
+  return search;
+}
+
 Translation Translator::translate(std::string_view text, const TranslateOptions& options) {
   Translation result;
   translate({std::string(text)}, options,
@@ -208,7 +215,7 @@ Translation Translator::translate(std::string_view text, const TranslateOptions&
 void Translator::translate(const std::vector<std::string>& texts, const TranslateOptions& options,
                            const std::function<void(size_t, Translation&&)>& on_result) {
   const Model& model = engine_->model();
-  const SearchOptions search = options.search.value_or(model.search_options());
+  const SearchOptions search = options.search ? *options.search : default_search(model);
   const Splitter splitter(model, options);
   std::vector<Piece> pieces;
   std::vector<size_t> counts;  // pieces of each text

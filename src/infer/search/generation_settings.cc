@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "heed/error.h"
@@ -12,8 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Each fills the value, or says that it cannot. (The library's get() makes an int of any number,
-// and for 1e66 that is undefined.)
+// Each returns whether the JSON value has the type and range of `value`. Not get(): it converts any
+// number to an int, which is undefined for 1e66.
 bool fill(const Json& json, bool& value) {
   if (json.is_boolean()) value = json.get<bool>();
   return json.is_boolean();
@@ -29,6 +30,16 @@ bool fill(const Json& json, Int& value) {
                                               : std::in_range<Int>(json.get<int64_t>());
   if (fits) value = json.get<Int>();
   return fits;
+}
+bool fill(const Json& json, EarlyStopping& value) {  // true, false or "never"
+  if (json.is_boolean()) {
+    value = json.get<bool>() ? EarlyStopping::yes : EarlyStopping::no;
+  } else if (json == "never") {
+    value = EarlyStopping::never;
+  } else {
+    return false;
+  }
+  return true;
 }
 template <class T>
 bool fill(const Json& json, std::vector<T>& values) {
@@ -74,20 +85,6 @@ class Fields {
     }
   }
 
-  void read_early_stopping(EarlyStopping& value) {
-    const char* name = "early_stopping";
-    const Json* found = find(name);
-    if (!found) return;
-    if (found->is_boolean()) {
-      value = found->get<bool>() ? EarlyStopping::yes : EarlyStopping::no;
-    } else if (*found == "never") {
-      value = EarlyStopping::never;
-    } else {
-      wrong(name, *found);
-    }
-    names_.emplace_back(name);
-  }
-
   std::vector<std::string> names() && {
     std::ranges::sort(names_);
     return std::move(names_);
@@ -97,7 +94,7 @@ class Fields {
   [[noreturn]] void wrong(const char* name, const Json& found) const {
     throw Error(ErrorCode::corrupt_file, where_ + ": " + name +
                                              " in config.json or generation_config.json is " +
-                                             found.dump().substr(0, 80) + ", which it cannot be");
+                                             found.dump().substr(0, 80) + ", which is invalid");
   }
 
   const Json& config_;
@@ -112,11 +109,12 @@ GenerationSettings read_generation_settings(const Json& config, const Json& gene
                                             const std::string& where) {
   Fields fields(config, generation, where);
   SearchOptions o;
-  fields.read("num_beams", o.beam);
-  fields.read("length_penalty", o.length_penalty);
-  fields.read_early_stopping(o.early_stopping);
-  fields.read("max_new_tokens", o.max_new_tokens);
-  fields.read("min_new_tokens", o.min_new_tokens);
+  for_each_option(o, [&](const OptionInfo& info, auto& field) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    if constexpr (std::is_arithmetic_v<Field> || std::is_same_v<Field, EarlyStopping>) {
+      if (info.hugging_face) fields.read(info.hugging_face, field);
+    }
+  });
   fields.read("max_length", o.max_length);
   fields.read("min_length", o.min_length);
   fields.read_ids("eos_token_id", o.end_ids);
@@ -124,17 +122,10 @@ GenerationSettings read_generation_settings(const Json& config, const Json& gene
   std::vector<int32_t> last;
   fields.read_ids("forced_eos_token_id", last);
   if (!last.empty()) o.forced_last_id = last.front();
-  fields.read("no_repeat_ngram_size", o.no_repeat_ngram);
-  fields.read("repetition_penalty", o.repetition_penalty);
   fields.read("bad_words_ids", o.banned_ids);
   std::vector<int32_t> suppressed;
   fields.read("suppress_tokens", suppressed);
   for (const int32_t id : suppressed) o.banned_ids.push_back({id});
-  fields.read("do_sample", o.sample);
-  fields.read("temperature", o.temperature);
-  fields.read("top_k", o.top_k);
-  fields.read("top_p", o.top_p);
-  fields.read("min_p", o.min_p);
   return {std::move(o), std::move(fields).names()};
 }
 

@@ -4,11 +4,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <string>
 
 #include "base/check.h"
 #include "base/philox.h"
-#include "heed/error.h"
 #include "kernels/rows/maxima.h"
 #include "kernels/rows/softmax.h"
 
@@ -17,10 +15,10 @@ namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// The site of random streams that sampling draws from.
+// The random streams of sampling.
 constexpr uint32_t kSamplingSite = 0x5A;
 
-// How many tokens top_p looks at first. Nearly always enough, and cheap to rank.
+// Tokens that top-p ranks at first: nearly always enough, and cheap.
 constexpr int64_t kFirstNucleus = 64;
 
 // Uniform in [0, 1), 53 bits.
@@ -30,26 +28,8 @@ double uniform(uint64_t seed, uint64_t request, uint32_t position) {
   return static_cast<double>((uint64_t{bits[0]} << 21) ^ (bits[1] >> 11)) * 0x1p-53;
 }
 
-bool is_token(int32_t id, std::span<const float> scores) {
-  return id >= 0 && static_cast<size_t>(id) < scores.size();
-}
-
-// Every token that would end a run of n tokens that the text has already.
-void ban_repeated_ngrams(int n, std::span<const int32_t> text, std::span<float> scores) {
-  const auto before = static_cast<size_t>(n - 1);
-  if (text.size() < before) return;
-  const auto last = text.last(before);
-  for (size_t i = 0; i + before < text.size(); ++i) {
-    const int32_t next = text[i + before];
-    if (std::ranges::equal(text.subspan(i, before), last) && is_token(next, scores)) {
-      scores[static_cast<size_t>(next)] = kNever;
-    }
-  }
-}
-
-// Calls look(token), in order, for every score above bound() at that time, but for those of runs
-// whose greatest score is below `least`. Few are: a vocabulary is looked through in runs, nearly
-// all of which their greatest score rules out.
+// Calls look(token), in order, for every score above bound() at that time, except in runs whose
+// maximum is below `least`. Nearly all runs of a vocabulary are skipped by their maximum.
 template <class Bound, class Look>
 void for_each_above(std::span<const float> scores, std::span<const float> maxima, float least,
                     const Bound& bound, const Look& look) {
@@ -65,76 +45,15 @@ void for_each_above(std::span<const float> scores, std::span<const float> maxima
   look_at(maxima.size() * kRun, scores.size());
 }
 
-void throw_problems(const std::vector<std::string>& problems) {
-  if (problems.empty()) return;
-  std::string all;
-  for (const std::string& problem : problems) all += (all.empty() ? "" : "; ") + problem;
-  throw Error(ErrorCode::invalid_argument, all, "change these options, or leave them out");
-}
-
 }  // namespace
-
-// Written so that NaN fails too.
-void check(const SamplingOptions& o) {
-  std::vector<std::string> problems;
-  const auto need = [&](bool fine, const std::string& what, float found) {
-    if (!fine) problems.push_back(what + ", not " + std::to_string(found));
-  };
-  need(o.temperature >= 0 && o.temperature < std::numeric_limits<float>::infinity(),
-       "temperature must be 0 or more", o.temperature);
-  need(o.top_k >= 0, "top_k must be 0 (all) or more", static_cast<float>(o.top_k));
-  need(o.top_p > 0 && o.top_p <= 1, "top_p must be above 0 and at most 1", o.top_p);
-  need(o.min_p >= 0 && o.min_p <= 1, "min_p must be from 0 to 1", o.min_p);
-  throw_problems(problems);
-}
-
-void check(const TokenRules& rules, int64_t vocabulary) {
-  std::vector<std::string> problems;
-  if (!(rules.repetition_penalty > 0)) {
-    problems.push_back("repetition_penalty must be above 0, not " +
-                       std::to_string(rules.repetition_penalty));
-  }
-  if (rules.no_repeat_ngram < 0) problems.push_back("no_repeat_ngram must be 0 (off) or more");
-  const auto outside = [&](int32_t id) { return id < 0 || id >= vocabulary; };
-  for (const int32_t id : rules.banned) {
-    if (outside(id)) problems.push_back("banned token " + std::to_string(id) + " does not exist");
-  }
-  if (rules.forced >= vocabulary) {
-    problems.push_back("forced token " + std::to_string(rules.forced) + " does not exist");
-  }
-  throw_problems(problems);
-}
-
-void Sampler::apply(const TokenRules& rules, std::span<const int32_t> text,
-                    std::span<float> scores) {
-  if (rules.forced >= 0) {
-    std::ranges::fill(scores, kNever);
-    scores[static_cast<size_t>(rules.forced)] = 0;
-    return;
-  }
-  if (rules.repetition_penalty != 1) {
-    is_seen_.resize(std::max(is_seen_.size(), scores.size()));
-    for (const int32_t token : text) {
-      if (!is_token(token, scores) || is_seen_[static_cast<size_t>(token)]) continue;
-      is_seen_[static_cast<size_t>(token)] = 1;
-      float& score = scores[static_cast<size_t>(token)];
-      score = score > 0 ? score / rules.repetition_penalty : score * rules.repetition_penalty;
-    }
-    for (const int32_t token : text) {
-      if (is_token(token, scores)) is_seen_[static_cast<size_t>(token)] = 0;
-    }
-  }
-  if (rules.no_repeat_ngram > 0) ban_repeated_ngrams(rules.no_repeat_ngram, text, scores);
-  for (const int32_t token : rules.banned) scores[static_cast<size_t>(token)] = kNever;
-}
 
 void Sampler::find_maxima(std::span<const float> scores) {
   maxima_.resize(scores.size() / kernels::kMaximaRun);
   kernels::run_maxima(scores.data(), std::ssize(maxima_), maxima_.data());
 }
 
-// The likeliest token, or none when there is no score above -infinity. NaN is never the likeliest.
-std::optional<int32_t> Sampler::likeliest(std::span<const float> scores) {
+// The most probable token; none if no score is above -infinity. NaN is never chosen.
+std::optional<int32_t> Sampler::argmax(std::span<const float> scores) {
   find_maxima(scores);
   float best = kNever;
   std::optional<int32_t> token;
@@ -149,8 +68,8 @@ std::span<const int32_t> Sampler::best(std::span<const float> scores, int64_t co
     const float score_a = scores[static_cast<size_t>(a)], score_b = scores[static_cast<size_t>(b)];
     return score_a != score_b ? score_a > score_b : a < b;
   };
-  // A heap of the best so far, the worst of them in front. Only a higher score than that one's gets
-  // in: of an equal one the id is higher, because they come in order.
+  // A heap of the best so far, the worst of them in front. Only a higher score than that enters it:
+  // an equal one has a higher id, because tokens are visited in order.
   ranked_.clear();
   if (count <= 0) return ranked_;
   const auto is_full = [&] { return static_cast<int64_t>(ranked_.size()) == count; };
@@ -158,7 +77,7 @@ std::span<const int32_t> Sampler::best(std::span<const float> scores, int64_t co
     if (!is_full()) return kNever;
     return scores[static_cast<size_t>(ranked_.front())];
   };
-  // The greatest scores of `count` runs are as many tokens, so none below them is wanted.
+  // The maxima of `count` runs are as many tokens, so that none below them can be among the best.
   find_maxima(scores);
   float least = kNever;
   if (count < std::ssize(maxima_)) {
@@ -179,7 +98,8 @@ std::span<const int32_t> Sampler::best(std::span<const float> scores, int64_t co
   return ranked_;
 }
 
-// The smallest set of likeliest tokens with the probability top_p, ranked no further than needed.
+// The smallest set of most probable tokens with total probability top_p, ranked no further than
+// needed.
 std::span<const int32_t> Sampler::nucleus(std::span<const float> scores, const SamplingOptions& o) {
   const auto all = static_cast<int64_t>(scores.size());
   const int64_t most = o.top_k > 0 ? std::min<int64_t>(o.top_k, all) : all;
@@ -197,7 +117,7 @@ std::span<const int32_t> Sampler::nucleus(std::span<const float> scores, const S
   }
 }
 
-// The tokens that the options leave, given their weights; empty: all of them.
+// The tokens that top-k, top-p and min-p leave, given their weights; empty: all of them.
 std::span<const int32_t> Sampler::candidates(std::span<const float> scores,
                                              const SamplingOptions& o) {
   if (o.top_k == 0 && o.top_p == 1 && o.min_p == 0) return {};
@@ -218,7 +138,7 @@ std::span<const int32_t> Sampler::candidates(std::span<const float> scores,
 
 std::optional<int32_t> Sampler::draw(std::span<const float> scores, const SamplingOptions& o,
                                      const SamplingContext& context) {
-  const std::optional<int32_t> top = likeliest(scores);
+  const std::optional<int32_t> top = argmax(scores);
   if (!top || o.temperature == 0) return top;
   // Relative to the largest before the division: a small temperature must not overflow.
   const float largest = scores[static_cast<size_t>(*top)];
@@ -248,13 +168,12 @@ std::optional<int32_t> Sampler::draw(std::span<const float> scores, const Sampli
 std::optional<ScoredToken> Sampler::choose(std::span<const float> logits,
                                            const SamplingOptions& options,
                                            const SamplingContext& context) {
-  HEED_CHECK(!logits.empty(), "sampler: no logits");
+  HEED_CHECK(!logits.empty(), "sampler: logits must not be empty");
   const TokenRules& rules = context.rules;
   std::span<const float> scores = logits;
-  if (rules.repetition_penalty != 1 || rules.no_repeat_ngram > 0 || !rules.banned.empty() ||
-      rules.forced >= 0) {
+  if (rules.are_set()) {
     scores_.assign(logits.begin(), logits.end());
-    apply(rules, context.text, scores_);
+    apply(rules, scores_);
     scores = scores_;
   }
   const std::optional<int32_t> token = draw(scores, options, context);

@@ -1,13 +1,13 @@
-// The next token, from the logits of one row.
+// Chooses the next token from the logits of one row: greedy, or sampling with temperature, top-k,
+// top-p (nucleus) and min-p.
 //
 //   Sampler sampler;                      // keeps its working memory; one for each thread
 //   const auto next = sampler.choose(logits, {.temperature = 0.8f, .top_p = 0.95f, .seed = 1},
-//                                    {.text = tokens_so_far, .request = 17, .position = 42});
-//   if (!next) …                          // the rules have left no token
+//                                    {.rules = {.ids = sequence}, .request = 17, .position = 42});
+//   if (!next) …                          // the rules have banned every token
 //
-// Rules say what may come next and are beam search's too; sampling options say how one of what is
-// left is chosen. The choice is a function of the logits, the options and (seed, request,
-// position): not of the batch, of threads, or of what was drawn before.
+// The choice is a function of the logits, the options and (seed, request, position): not of the
+// batch, of threads, or of earlier draws.
 #pragma once
 
 #include <cstdint>
@@ -15,65 +15,52 @@
 #include <span>
 #include <vector>
 
+#include "infer/search/token_rules.h"
+
 namespace heed {
 
-// Applied in this order.
-struct TokenRules {
-  // Of every token that is in the text, once: a positive score is divided by it and a negative one
-  // multiplied (Keskar et al. 2019). 1: none.
-  float repetition_penalty = 1;
-  // > 0: no n tokens in a row that the text has already.
-  int no_repeat_ngram = 0;
-  std::span<const int32_t> banned{};  // ids
-  int32_t forced = -1;                // ≥ 0: this one and no other, with score 0
-};
-
 struct SamplingOptions {
-  float temperature = 1;  // 0: the likeliest token, always (greedy)
-  int top_k = 0;          // > 0: one of the k likeliest
-  // < 1: one of the likeliest that together have at least this probability (of what top_k left).
+  float temperature = 1;  // 0: argmax (greedy)
+  int top_k = 0;          // > 0: from the k most probable tokens
+  // < 1: from the most probable tokens with at least this total probability (of what top_k left).
   float top_p = 1;
-  float min_p = 0;  // > 0: none less likely than this times the likeliest
+  float min_p = 0;  // > 0: minimum probability, relative to the most probable token
   uint64_t seed = 0;
-  // Whether anybody reads the log-probability, which costs a sum over the vocabulary. The token is
-  // the same.
+  // Compute the log-probability, which costs a log-sum-exp over the vocabulary.
   bool scored = true;
 };
-// Throws invalid_argument with everything that is wrong.
-void check(const SamplingOptions& options);
-void check(const TokenRules& rules, int64_t vocabulary);
 
 struct SamplingContext {
-  std::span<const int32_t> text{};  // what precedes, for the rules
   TokenRules rules{};
-  uint64_t request = 0;   // draws of different requests are independent …
+  uint64_t request = 0;   // random stream: draws of different requests are independent …
   uint32_t position = 0;  // … and so are those of a request's positions
 };
 
 struct ScoredToken {
   int32_t token = 0;
-  // The model's own: before rules, temperature and cuts. 0 if it is not to be scored.
+  // From the model's logits: before rules, temperature and cuts. 0 if not scored.
   float log_probability = 0;
 };
 
 class Sampler {
  public:
-  // logits [vocabulary], as the model gave them. Between equal scores the lower id wins. Nothing:
-  // no token has a score above -infinity.
+  // logits [vocabulary] of the model. Of equal scores the lower id wins. Returns nothing if no token
+  // has a score above -infinity.
   std::optional<ScoredToken> choose(std::span<const float> logits, const SamplingOptions& options,
                                     const SamplingContext& context);
 
-  // Changes scores (logits or log-probabilities) by the rules; what must not come next becomes
-  // -infinity. Ids of the text beyond the vocabulary are passed over.
-  void apply(const TokenRules& rules, std::span<const int32_t> text, std::span<float> scores);
+  // Changes scores (logits or log-probabilities) by the rules.
+  void apply(const TokenRules& rules, std::span<float> scores) {
+    heed::apply(rules, scores, rules_scratch_);
+  }
 
-  // The `count` tokens of the highest scores, best first; as many as are above -infinity. Between
-  // equal scores the lower id comes first. Valid until the next call.
+  // The `count` tokens of the highest scores above -infinity, best first; of equal scores the lower
+  // id is first. Valid until the next call.
   std::span<const int32_t> best(std::span<const float> scores, int64_t count);
 
  private:
   void find_maxima(std::span<const float> scores);
-  std::optional<int32_t> likeliest(std::span<const float> scores);
+  std::optional<int32_t> argmax(std::span<const float> scores);
   std::optional<int32_t> draw(std::span<const float> scores, const SamplingOptions& options,
                               const SamplingContext& context);
   std::span<const int32_t> candidates(std::span<const float> scores,
@@ -81,12 +68,12 @@ class Sampler {
   std::span<const int32_t> nucleus(std::span<const float> scores, const SamplingOptions& options);
   float weight(int32_t token) const { return weights_[static_cast<size_t>(token)]; }
 
-  std::vector<float> scores_;     // [vocabulary]: logits after the rules
-  std::vector<float> weights_;    // [vocabulary]: probabilities after temperature
-  std::vector<int32_t> ranked_;   // ids
-  std::vector<float> maxima_;     // of the scores, run after run (kernels/rows/maxima.h)
-  std::vector<float> greatest_;   // some of them in front
-  std::vector<uint8_t> is_seen_;  // [vocabulary]: 0 between calls
+  std::vector<float> scores_;    // [vocabulary]: logits after the rules
+  std::vector<float> weights_;   // [vocabulary]: probabilities after temperature
+  std::vector<int32_t> ranked_;  // ids
+  std::vector<float> maxima_;    // of each run of scores (kernels/rows/maxima.h)
+  std::vector<float> greatest_;  // maxima_, partially sorted
+  TokenScratch rules_scratch_;
 };
 
 }  // namespace heed

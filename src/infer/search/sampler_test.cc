@@ -9,13 +9,11 @@
 #include <map>
 
 #include "base/philox.h"
-#include "heed/error.h"
 
 namespace heed {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
@@ -136,32 +134,6 @@ TEST(Sampler, AChoiceDependsOnSeedRequestAndPositionAlone) {
   }
 }
 
-TEST(Sampler, ARepeatedTokenIsPenalisedOnce) {
-  Sampler sampler;
-  std::vector<float> scores{2, -3, 4, 0.5f};
-  const std::vector<int32_t> text{1, 0, 1, 0, 0, 77};
-  sampler.apply({.repetition_penalty = 2}, text, scores);
-  EXPECT_THAT(scores, ElementsAre(1, -6, 4, 0.5f));
-  sampler.apply({.repetition_penalty = 2}, text, scores);  // nothing is left behind
-  EXPECT_THAT(scores, ElementsAre(0.5f, -12, 4, 0.5f));
-}
-
-TEST(Sampler, NoNgramComesTwice) {
-  Sampler sampler;
-  const std::vector<int32_t> text{1, 2, 3, 1, 2, 0, 1, 2};
-  const auto scores = [&](int n, size_t length) {
-    std::vector<float> all(5, 1.0f);
-    sampler.apply({.no_repeat_ngram = n}, std::span(text).first(length), all);
-    return all;
-  };
-  EXPECT_THAT(scores(3, 8), ElementsAre(kNever, 1, 1, kNever, 1));  // 1 2 → 3 and 0
-  EXPECT_THAT(scores(2, 8), ElementsAre(kNever, 1, 1, kNever, 1));
-  EXPECT_THAT(scores(4, 8), ElementsAre(1, 1, 1, 1, 1));  // 0 1 2 is new
-  EXPECT_THAT(scores(1, 3), ElementsAre(1, kNever, kNever, kNever, 1));
-  EXPECT_THAT(scores(3, 1), ElementsAre(1, 1, 1, 1, 1));
-  EXPECT_THAT(scores(2, 0), ElementsAre(1, 1, 1, 1, 1));
-}
-
 TEST(Sampler, BannedTokensNeverCome) {
   const std::vector<float> logits{5, 1, 4};
   const std::vector<int32_t> banned{0};
@@ -242,27 +214,6 @@ TEST(Sampler, BestAndLikeliestAreThoseOfASort) {
       }
     }
   }
-}
-
-TEST(Sampler, WrongOptionsAreToldAllAtOnce) {
-  EXPECT_NO_THROW(check(SamplingOptions{}));
-  try {
-    check(SamplingOptions{.temperature = -1, .top_k = -2, .top_p = 0, .min_p = 2});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    for (const char* name : {"temperature", "top_k", "top_p", "min_p"}) {
-      EXPECT_THAT(error.what(), HasSubstr(name));
-    }
-  }
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THROW(check(SamplingOptions{.temperature = nan}), Error);
-  EXPECT_THROW(check(SamplingOptions{.top_p = nan}), Error);
-  const std::vector<int32_t> banned{3, 50};
-  EXPECT_NO_THROW(check(TokenRules{.banned = banned}, 51));
-  EXPECT_THROW(check(TokenRules{.banned = banned}, 50), Error);
-  EXPECT_THROW(check(TokenRules{.forced = 50}, 50), Error);
-  EXPECT_THROW(check(TokenRules{.repetition_penalty = 0}, 50), Error);
 }
 
 }  // namespace

@@ -55,8 +55,9 @@ TokenRules TextSearch::rules(const GrowingText& text, std::vector<int32_t>& bann
     banned.insert(banned.end(), o.end_ids.begin(), o.end_ids.end());
   }
   const bool last = new_tokens_ + 1 == plan_.max_new_tokens;
-  return {.repetition_penalty = static_cast<float>(o.repetition_penalty),
-          .no_repeat_ngram = o.no_repeat_ngram,
+  return {.options = &o,
+          .ids = text.ids,
+          .prompt_tokens = prompt_tokens_,
           .banned = banned,
           .forced = last && o.forced_last_id >= 0 ? o.forced_last_id
                     : new_tokens_ == 0            ? o.forced_first_id
@@ -78,8 +79,7 @@ void TextSearch::choose_one(size_t index, std::span<const float> logits, Chooser
                                  .min_p = static_cast<float>(o.min_p),
                                  .seed = o.seed,
                                  .scored = plan_.scores || o.token_scores};
-  SamplingContext context{.text = text.ids,
-                          .rules = rules(text, chooser.banned),
+  SamplingContext context{.rules = rules(text, chooser.banned),
                           .position = static_cast<uint32_t>(new_tokens_)};
   // All samples begin from the prompt's one row.
   const uint64_t samples = new_tokens_ == 0 ? static_cast<uint64_t>(width()) : 1;
@@ -120,7 +120,7 @@ void TextSearch::choose_many(size_t index, std::span<const float> logits, Choose
       token_rules.banned = chooser.banned;
     }
   }
-  chooser.sampler.apply(token_rules, text.ids, scores);
+  chooser.sampler.apply(token_rules, scores);
 
   const auto add = [&](int32_t token) {
     const float score = scores[static_cast<size_t>(token)];

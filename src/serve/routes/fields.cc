@@ -308,6 +308,20 @@ void FieldReader::pairs(const Field& field, TextPairs& value) {
   }
 }
 
+void FieldReader::biases(const Field& field, LogitBias& value) {
+  const Json* found = find(field);
+  if (found == nullptr) return;
+  if (!found->is_object()) refuse(field, "an object of token ids and numbers", kind_of(*found));
+  check_count(field, found->size(), limits_.ids);
+  for (const auto& [key, number] : found->items()) {
+    const auto id = read_number<int32_t>(key);
+    if (!id || *id < 0) refuse(field, "token ids as keys", "'" + key.substr(0, 40) + "'");
+    if (!number.is_number()) refuse(field, "numbers", kind_of(number));
+    check_range(field, number.get<double>());
+    value[*id] = number.get<double>();
+  }
+}
+
 void FieldReader::ignored(const Field& field) { find(field); }
 
 void FieldReader::only(const Field& field, const Json& value) {
@@ -386,6 +400,9 @@ void FieldSchema::prompts(const Field& field, Prompts&) {
 }
 void FieldSchema::ids(const Field& field, std::vector<int32_t>&) { add(field, ids_schema()); }
 void FieldSchema::pairs(const Field& field, TextPairs&) { add(field, schema::map(schema::text())); }
+void FieldSchema::biases(const Field& field, LogitBias&) {
+  add(field, schema::map(number_schema(field, "number")));
+}
 void FieldSchema::ignored(const Field& field) { add(field, Json::object()); }
 void FieldSchema::only(const Field& field, const Json& value) {
   add(field, {{"enum", Json::array({value})}});

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "heed/search.h"
 #include "serve/routes/json_schema.h"
 
 namespace heed::serve {
@@ -82,6 +83,8 @@ class Fields {
   virtual void ids(const Field& field, std::vector<int32_t>& value) = 0;
   // An object whose values are texts, in its order.
   virtual void pairs(const Field& field, TextPairs& value) = 0;
+  // An object of token ids and numbers, {"50256": -100}; the range is of the numbers.
+  virtual void biases(const Field& field, LogitBias& value) = 0;
   // Anything: other servers know it, and it means nothing here.
   virtual void ignored(const Field& field) = 0;
   // Of other servers; only this value of it, which changes nothing, is taken here.
@@ -136,6 +139,7 @@ class FieldReader : public Fields {
   void prompts(const Field& field, Prompts& value) override;
   void ids(const Field& field, std::vector<int32_t>& value) override;
   void pairs(const Field& field, TextPairs& value) override;
+  void biases(const Field& field, LogitBias& value) override;
   void ignored(const Field& field) override;
   void only(const Field& field, const Json& value) override;
   void inside(const Field& field, const std::function<void(Fields& fields)>& describe) override;
@@ -178,6 +182,7 @@ class FieldSchema : public Fields {
   void prompts(const Field& field, Prompts& value) override;
   void ids(const Field& field, std::vector<int32_t>& value) override;
   void pairs(const Field& field, TextPairs& value) override;
+  void biases(const Field& field, LogitBias& value) override;
   void ignored(const Field& field) override;
   void only(const Field& field, const Json& value) override;
   void inside(const Field& field, const std::function<void(Fields& fields)>& describe) override;

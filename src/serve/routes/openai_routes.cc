@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "infer/engine/prompt_ids.h"
 #include "serve/routes/logprobs.h"
+#include "serve/routes/search_fields.h"
 #include "serve/service.h"
 
 namespace heed::serve {
@@ -20,104 +21,86 @@ constexpr std::chrono::milliseconds kLook{50};  // how often a client's absence 
 struct CompletionCall {
   std::string model;
   Prompts prompt;
-  int64_t max_tokens = 16, n = 1, top_k = 0, beam = 1, no_repeat_ngram = 0, best_of = 0;
-  double temperature = 1, top_p = 1, min_p = 0, length_penalty = 1;
-  std::optional<double> repetition_penalty;
-  std::optional<int64_t> logprobs, seed;
-  Texts stop;
+  int64_t max_tokens = 16, best_of = 0;
+  SearchOverrides search;
+  std::optional<int64_t> logprobs;
   bool stream = false, echo = false, include_usage = false;
+
+  int64_t n() const { return search.values.nbest; }
+  bool has_beam() const { return search.values.beam > 1; }
+  // Without a beam each answer is a request of its own, so that each can be streamed.
+  int64_t copies() const { return has_beam() ? 1 : n(); }
 };
 
 void describe(Fields& fields, CompletionCall& call) {
-  fields.text({.name = "model", .about = "its name; needed where several complete"}, call.model);
+  fields.text({.name = "model", .about = "model name; required if several models generate"},
+              call.model);
   fields.prompts({.name = "prompt", .about = "text or token ids, or a list", .required = true},
                  call.prompt);
   const auto answers = static_cast<double>(fields.limits().answers);
   fields.integer({.name = "max_tokens",
-                  .about = "new tokens at most (16)",
+                  .about = "maximum number of new tokens (16); 0 with echo",
                   .min = 0,
                   .max = static_cast<double>(fields.limits().new_tokens)},
                  call.max_tokens);
-  fields.number({.name = "temperature", .about = "0 takes the likeliest (1)", .min = 0, .max = 2},
-                call.temperature);
-  fields.number({.name = "top_p", .about = "draw from this much probability", .min = 0, .max = 1},
-                call.top_p);
-  fields.integer({.name = "n", .about = "answers to each prompt", .min = 1, .max = answers},
-                 call.n);
+  describe_search(fields, call.search, {"max_new_tokens"});
   fields.flag({.name = "stream", .about = "as server-sent events"}, call.stream);
   fields.inside({.name = "stream_options", .about = "of a stream"}, [&](Fields& inner) {
-    inner.flag({.name = "include_usage", .about = "tokens in the last event"}, call.include_usage);
+    inner.flag({.name = "include_usage", .about = "token counts in the last event"},
+               call.include_usage);
   });
   fields.integer(
-      {.name = "logprobs", .about = "likeliest tokens at each place", .min = 0, .max = 20},
+      {.name = "logprobs", .about = "most probable tokens of each position", .min = 0, .max = 20},
       call.logprobs);
-  fields.flag({.name = "echo", .about = "the prompt too"}, call.echo);
-  fields.texts({.name = "stop", .about = "texts that end an answer", .max = 16}, call.stop);
-  fields.integer({.name = "seed", .about = "the same gives the same text"}, call.seed);
-  fields.integer({.name = "best_of", .about = "only as many as n", .min = 1, .max = answers},
-                 call.best_of);
+  fields.flag({.name = "echo", .about = "prepend the prompt"}, call.echo);
+  fields.integer({.name = "best_of", .about = "must be n", .min = 1, .max = answers}, call.best_of);
   fields.only({.name = "suffix", .about = "not supported"}, "");
-  fields.only({.name = "presence_penalty", .about = "not supported"}, 0);
-  fields.only({.name = "frequency_penalty", .about = "not supported"}, 0);
-  fields.only({.name = "logit_bias", .about = "not supported"}, Json::object());
   fields.ignored({.name = "user", .about = "not used"});
-  fields.integer({.name = "top_k", .about = "Heed's own: draw from the k likeliest", .min = 0},
-                 call.top_k);
-  fields.number({.name = "min_p",
-                 .about = "Heed's own: draw none less likely than this times the likeliest",
-                 .min = 0,
-                 .max = 1},
-                call.min_p);
-  fields.number({.name = "repetition_penalty", .about = "Heed's own", .min = 0.01, .max = 100},
-                call.repetition_penalty);
-  fields.integer({.name = "no_repeat_ngram", .about = "Heed's own", .min = 0, .max = 100},
-                 call.no_repeat_ngram);
-  fields.integer(
-      {.name = "beam", .about = "Heed's own: beams, instead of drawing", .min = 1, .max = answers},
-      call.beam);
-  fields.number(
-      {.name = "length_penalty", .about = "Heed's own, with beams", .min = -10, .max = 10},
-      call.length_penalty);
 }
 
-void check_limits(const CompletionCall& wish, const ServedModel& served,
+void check_limits(const CompletionCall& request, const ServedModel& served,
                   const ServerLimits& limits) {
   const auto refuse = [](const std::string& field, const std::string& message) {
-    throw HttpError::bad_field(field, field + ": " + message);
+    throw HttpError::bad_field(field, field + " " + message);
   };
   if (!served.model().can_generate()) {
-    throw HttpError(400, "the model '" + served.name() + "' does not write text", "unsupported",
+    throw HttpError(400, "the model '" + served.name() + "' does not generate text", "unsupported",
                     "model");
   }
-  const auto answers = static_cast<int64_t>(wish.prompt.values.size()) * wish.n;
+  const auto answers = static_cast<int64_t>(request.prompt.values.size()) * request.n();
   if (answers > limits.texts) {
-    refuse("n", "prompts times n are at most " + std::to_string(limits.texts) + " here");
+    refuse("n", "times the prompts must be at most " + std::to_string(limits.texts) + ", got " +
+                    std::to_string(answers));
   }
-  if (wish.prompt.values.empty()) refuse("prompt", "the list is empty");
-  if (wish.best_of != 0 && wish.best_of != wish.n) refuse("best_of", "only as many as n");
-  if (wish.beam > 1 && wish.n > wish.beam) refuse("n", "at most as many as beams");
-  if (wish.echo && served.model().has_source()) {
-    refuse("echo", "the prompt is this model's source, and not part of its answers");
+  if (request.prompt.values.empty()) refuse("prompt", "must not be an empty list");
+  if (request.best_of != 0 && request.best_of != request.n()) {
+    refuse("best_of", "must be n, got " + std::to_string(request.best_of));
   }
-  if (wish.max_tokens == 0 && !wish.echo) refuse("max_tokens", "0 needs echo");
+  if (request.has_beam() && request.n() > request.search.values.beam) {
+    refuse("n", "must be at most beam, got " + std::to_string(request.n()));
+  }
+  if (request.echo && served.model().has_source()) {
+    refuse("echo", "must be false for an encoder-decoder model: the prompt is its source");
+  }
+  if (request.max_tokens == 0 && !request.echo)
+    refuse("max_tokens", "must be at least 1 without echo");
 }
 
-SearchOptions search_for(const CompletionCall& wish, const Model& model) {
-  SearchOptions search = model.search_options();
-  search.beam = static_cast<int>(wish.beam);
-  search.nbest = wish.beam > 1 ? static_cast<int>(wish.n) : 1;
-  search.sample = wish.temperature > 0 && wish.beam == 1;
-  search.temperature = wish.temperature > 0 ? wish.temperature : 1;
-  constexpr double kLeastTopP = 1e-6;  // 0, as others have it, is the likeliest alone
-  search.top_p = std::max(wish.top_p, kLeastTopP), search.top_k = static_cast<int>(wish.top_k),
-  search.min_p = wish.min_p;
-  if (wish.beam > 1) search.length_penalty = wish.length_penalty;
-  if (wish.repetition_penalty) search.repetition_penalty = *wish.repetition_penalty;
-  if (wish.no_repeat_ngram > 0) search.no_repeat_ngram = static_cast<int>(wish.no_repeat_ngram);
-  search.max_new_tokens = std::max<int64_t>(wish.max_tokens, 1), search.max_length = 0;
-  search.stop = wish.stop.values;
+// OpenAI's defaults are not the model's: sampling at temperature 1 from all tokens.
+SearchOptions search_for(const CompletionCall& request, const Model& model) {
+  SearchOptions defaults = model.search_options();
+  const SearchOptions standard;
+  defaults.beam = defaults.nbest = 1, defaults.length_penalty = standard.length_penalty;
+  defaults.temperature = standard.temperature, defaults.top_k = standard.top_k;
+  defaults.top_p = standard.top_p, defaults.min_p = standard.min_p;
+  defaults.stop.clear(), defaults.max_length = 0;
+  SearchOverrides given = request.search;
+  if (!request.has_beam() && !given.has("temperature")) given.set("temperature");
+  if (!given.has("seed")) given.values.seed = std::random_device{}(), given.set("seed");
+  SearchOptions search = apply(std::move(defaults), given);
+  if (!request.has_beam()) search.nbest = 1;
+  search.max_new_tokens = std::max<int64_t>(request.max_tokens, 1);
   std::erase(search.stop, "");
-  search.seed = wish.seed ? static_cast<uint64_t>(*wish.seed) : std::random_device{}();
   return search;
 }
 
@@ -156,8 +139,7 @@ class Completion {
   void submit(const std::function<void(int64_t index, const StreamPiece& piece)>& piece,
               const std::function<void()>& done) {
     if (wish_.max_tokens == 0) return;
-    // Without a beam each answer is a request of its own, so that each can be streamed.
-    const int64_t copies = wish_.beam > 1 ? 1 : wish_.n;
+    const int64_t copies = wish_.copies();
     uint64_t number = 0;
     for (const Prompt& prompt : wish_.prompt.values) {
       for (int64_t i = 0; i < copies; ++i, ++number) {
@@ -192,15 +174,15 @@ class Completion {
   // The choices of one request, which is ready. Throws its error.
   std::vector<Choice> take(size_t request) {
     const Result result = handles_[request].get();
-    const int64_t copies = wish_.beam > 1 ? 1 : wish_.n;
+    const int64_t copies = wish_.copies();
     const size_t prompt = request / static_cast<size_t>(copies);
     if (request % static_cast<size_t>(copies) == 0) input_tokens_ += result.input_tokens;
     std::vector<Choice> choices;
     for (const Answer& answer : result.answers) {
       output_tokens_ += answer.new_tokens;
       const auto rank = static_cast<int64_t>(choices.size());
-      choices.push_back({.index = wish_.beam > 1 ? static_cast<int64_t>(prompt) * wish_.n + rank
-                                                 : static_cast<int64_t>(request),
+      choices.push_back({.index = wish_.has_beam() ? static_cast<int64_t>(prompt) * wish_.n() + rank
+                                                   : static_cast<int64_t>(request),
                          .prompt_text = prompt_text(wish_.prompt.values[prompt]),
                          .answer = answer,
                          .prompt = wish_.prompt.values[prompt]});
@@ -217,8 +199,8 @@ class Completion {
       answer.finish = FinishReason::length;
       answer.ids = prompt.ids ? *prompt.ids : prompt_ids(served_->model(), prompt.text);
       input_tokens_ += std::ssize(answer.ids);
-      for (int64_t i = 0; i < wish_.n; ++i) {
-        choices.push_back({.index = static_cast<int64_t>(p) * wish_.n + i,
+      for (int64_t i = 0; i < wish_.n(); ++i) {
+        choices.push_back({.index = static_cast<int64_t>(p) * wish_.n() + i,
                            .prompt_text = prompt_text(prompt),
                            .answer = answer,
                            .prompt = prompt});
@@ -456,7 +438,7 @@ class CompletionStream {
   void echo(const HttpWriter& write) {
     int64_t index = 0;
     for (const Prompt& prompt : completion_->wish().prompt.values) {
-      for (int64_t i = 0; i < completion_->wish().n; ++i) {
+      for (int64_t i = 0; i < completion_->wish().n(); ++i) {
         send(completion_->piece_json(index++, completion_->prompt_text(prompt)), write);
       }
     }
@@ -488,7 +470,7 @@ HttpReply complete(Call& call) {
   if (!wish.stream) return whole_completion(call, *completion);
 
   auto queue = std::make_shared<PieceQueue>();
-  const bool has_pieces = wish.beam == 1 && !wish.logprobs && wish.max_tokens > 0;
+  const bool has_pieces = !wish.has_beam() && !wish.logprobs && wish.max_tokens > 0;
   std::function<void(int64_t, const StreamPiece&)> on_piece;
   if (has_pieces) {
     on_piece = [queue](int64_t index, const StreamPiece& piece) {

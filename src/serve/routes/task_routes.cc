@@ -1,5 +1,6 @@
 // /v1/heed/…: labels, tags, missing words, trees, probabilities, attention maps, tokens.
 #include "heed/attend.h"
+#include "serve/routes/search_fields.h"
 #include "serve/service.h"
 
 namespace heed::serve {
@@ -223,22 +224,17 @@ Json fill_schema() {
 // ---- parse -------------------------------------------------------------------------------------
 
 struct ParseCall : TextsCall {
-  std::optional<int64_t> beam;
+  SearchOverrides search;
 };
 void describe(Fields& fields, ParseCall& call) {
   describe_input(fields, call);
-  fields.integer({.name = "beam",
-                  .about = "beams",
-                  .min = 1,
-                  .max = static_cast<double>(fields.limits().answers)},
-                 call.beam);
+  describe_search(fields, call.search, {"nbest"});
 }
 
 HttpReply parse(Call& call) {
   const auto wish = read_fields<ParseCall>(call);
   const ServedModelPtr served = call.service.model_for(call, wish.model, "parse");
-  SearchOptions search = served->model().search_options();
-  if (wish.beam) search.beam = static_cast<int>(*wish.beam);
+  const SearchOptions search = apply(served->model().search_options(), wish.search);
   const std::vector<Parsed> results =
       served->parser().parse(wish.input.values, search, call.cancelled());
   Json list = Json::array();

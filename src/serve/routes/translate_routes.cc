@@ -5,21 +5,17 @@
 #include <algorithm>
 #include <map>
 
+#include "serve/routes/search_fields.h"
 #include "serve/service.h"
 
 namespace heed::serve {
 namespace {
 
-// Where neither the request nor the model's files say; as `heed translate` has it.
-constexpr int kBeam = 4;
-constexpr double kLengthPenalty = 0.6;
-
 struct TranslateCall {
   Texts q;
   std::string source = "auto", target, format = "text", model, api_key, source_prefix, prefix;
   int64_t alternatives = 0;
-  std::optional<int64_t> beam;
-  std::optional<double> length_penalty;
+  SearchOverrides search;
   bool alignments = false;
   TextPairs terms;
 };
@@ -38,13 +34,7 @@ void describe(Fields& fields, TranslateCall& call) {
   fields.text({.name = "api_key", .about = "the key, where one is needed"}, call.api_key);
   fields.text({.name = "model", .about = "Heed's own: the model, instead of languages"},
               call.model);
-  fields.integer({.name = "beam", .about = "Heed's own: beams", .min = 1, .max = answers},
-                 call.beam);
-  fields.number({.name = "length_penalty",
-                 .about = "Heed's own: above 0 favours long translations",
-                 .min = -10,
-                 .max = 10},
-                call.length_penalty);
+  describe_search(fields, call.search, {"nbest"});
   fields.flag({.name = "alignments",
                .about = "Heed's own: which bytes of q each part of the translation comes from"},
               call.alignments);
@@ -114,16 +104,16 @@ ServedModelPtr choose_model(Call& call, TranslateCall& wish) {
   return found;
 }
 
-SearchOptions search_for(const TranslateCall& wish, const Model& model) {
-  SearchOptions search = model.search_options();
-  if (!model.has_setting("num_beams")) search.beam = kBeam;
-  if (!model.has_setting("length_penalty")) search.length_penalty = kLengthPenalty;
-  search.sample = false;
-  if (wish.beam) search.beam = static_cast<int>(*wish.beam);
-  if (wish.length_penalty) search.length_penalty = *wish.length_penalty;
-  search.nbest = static_cast<int>(wish.alternatives) + 1;
-  search.beam = std::max(search.beam, search.nbest);
-  search.alignments = wish.alignments;
+SearchOptions search_for(const TranslateCall& request, const Model& model) {
+  SearchOptions defaults = Translator::default_search(model);
+  defaults.sample = false;
+  SearchOverrides given = request.search;
+  given.values.nbest = static_cast<int>(request.alternatives) + 1;
+  given.set("nbest");
+  // LibreTranslate's clients ask for alternatives without regard to the beam size.
+  if (given.has("beam")) given.values.beam = std::max(given.values.beam, given.values.nbest);
+  SearchOptions search = apply(std::move(defaults), given);
+  search.alignments = request.alignments;
   return search;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "heed/enum_names.h"
+#include "heed/search.h"
 #include "data/options.h"
 #include "heed/train.h"
 #include "train/optimizer/optimizer.h"
@@ -95,8 +96,8 @@ struct ValidateSection {
   int64_t batches = 0;
   std::string metric = "loss";
   int patience = 0;
-  int beam = 4;
-  double length_penalty = 0.6;
+  int beam = kTranslationBeam;
+  double length_penalty = kTranslationLengthPenalty;
   std::string tokenize = "13a";
   int64_t max_sentences = 0;
   int samples = 3;
