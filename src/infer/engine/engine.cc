@@ -20,9 +20,9 @@
 namespace heed {
 namespace {
 
-// Requests that run() sorts by length at a time; two such windows are under way at once.
+// Requests that run() sorts by length together; two such windows are submitted at a time.
 constexpr size_t kWindow = 512;
-// How often run() asks whether it shall stop.
+// How often run() polls is_cancelled.
 constexpr std::chrono::milliseconds kCancelInterval{20};
 
 Model checked(Model model) {
@@ -43,7 +43,7 @@ EngineOptions checked(const EngineOptions& options) {
   return options;
 }
 
-// What one worker gets of it all.
+// The options of one worker.
 EngineOptions share_of(EngineOptions options) {
   const int workers = options.workers;
   options.kv_memory_bytes /= static_cast<uint64_t>(workers);
@@ -63,11 +63,11 @@ struct Handle::State {
   std::exception_ptr error;
   std::atomic<bool> cancelled{false};
 
-  // The one place that answers, and only once.
+  // Called once.
   void answer(Result&& value, std::exception_ptr failure) {
     {
       const std::lock_guard lock(mutex);
-      HEED_CHECK(!is_ready, "engine: a request answered twice");
+      HEED_CHECK(!is_ready, "engine: a request must be answered once");
       result = std::move(value), error = std::move(failure), is_ready = true;
     }
     ready.notify_all();
@@ -98,14 +98,14 @@ class Engine::Impl {
   Impl(Model model, const EngineOptions& options);
 
   class Job;
-  // A request that has been looked at, and can run.
+  // A checked request.
   struct Accepted {
     std::unique_ptr<Job> job;
     Handle handle;
   };
   Accepted accept(const Request& request, Callbacks callbacks);
   void start(std::span<Accepted> requests);
-  // Ends everything; what is submitted from then on throws cancelled.
+  // Cancels all requests; submit() then throws cancelled.
   void stop();
   const Model& model() const { return model_; }
   EngineStatistics statistics() const;
@@ -116,7 +116,7 @@ class Engine::Impl {
   const Model model_;
   const EngineOptions options_;
   std::atomic<int64_t> submitted_{0}, answered_{0}, failed_{0}, new_tokens_{0};
-  std::vector<std::unique_ptr<Worker>> workers_;  // last to come, first to go
+  std::vector<std::unique_ptr<Worker>> workers_;  // last: joined before the rest is destroyed
 };
 
 // A scheduler, and the thread that runs it.
@@ -138,24 +138,24 @@ class Engine::Impl::Worker {
   }
   void add_to(EngineStatistics& all) const;
 
-  // On its own thread; and what depends on nothing that a tick changes.
+  // On the worker's thread; from others only what no step changes.
   Scheduler& scheduler() { return scheduler_; }
 
-  std::atomic<int64_t> texts{0};  // that it was given and has not answered: how busy it is
+  std::atomic<int64_t> sequences{0};  // of unanswered requests: the load
 
  private:
   void loop();
   void publish_statistics();
 
-  Scheduler scheduler_;  // the thread's alone
+  Scheduler scheduler_;  // used by thread_ alone
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::unique_ptr<Task>> inbox_;
   bool stopping_ = false;
-  EngineStatistics statistics_;  // as of the last tick
+  EngineStatistics statistics_;  // after the last step
 
-  std::thread thread_;  // last to come, first to go
+  std::thread thread_;  // last: joined before the rest is destroyed
 };
 
 Engine::Impl::Impl(Model model, const EngineOptions& options)
@@ -164,7 +164,7 @@ Engine::Impl::Impl(Model model, const EngineOptions& options)
   const bool is_alone = options_.workers == 1;
   const auto give_up = [&](const std::string& why) {
     const auto started = std::to_string(workers_.size());
-    workers_.clear();  // they end, and what they took helps to say so
+    workers_.clear();  // frees memory for the message
     const std::string threads =
         std::to_string(share.threads) + (share.threads == 1 ? " thread" : " threads");
     throw Error(ErrorCode::out_of_memory,
@@ -187,8 +187,8 @@ Engine::Impl::Impl(Model model, const EngineOptions& options)
   }
 }
 
-// All are told before one is waited for, and none goes before all have ended: what they call at
-// their end may ask for more, of any of them.
+// Stops all before joining any, and destroys none before all are joined: callbacks at the end may
+// submit to any of them.
 void Engine::Impl::stop() {
   for (const std::unique_ptr<Worker>& worker : workers_) worker->stop();
   for (const std::unique_ptr<Worker>& worker : workers_) worker->join();
@@ -201,7 +201,7 @@ EngineStatistics Engine::Impl::statistics() const {
   return all;
 }
 
-// A request on its way through the scheduler.
+// A request in a scheduler.
 class Engine::Impl::Job : public Task {
  public:
   Job(Impl& engine, RequestPlan plan, Callbacks callbacks, std::shared_ptr<Handle::State> state)
@@ -219,19 +219,20 @@ class Engine::Impl::Job : public Task {
     streams_ = streams;
     streamed_ = plan.prompt.size();
     search = std::make_unique<TextSearch>(std::move(plan.search), std::move(plan.prompt));
-    texts_ = search->width();
+    sequences_ = search->width();
   }
 
-  // Before it gets there.
-  void give_to(Worker& worker) {
+  // Before the worker gets it.
+  void assign_to(Worker& worker) {
     worker_ = &worker;
-    worker.texts += texts_;
+    worker.sequences += sequences_;
   }
 
   bool is_cancelled() const override { return state_->cancelled.load(std::memory_order_relaxed); }
 
   void on_step() override {
-    if (streams_ && !search->growing().empty()) give_pieces(search->growing().front().ids, false);
+    if (streams_ && !search->sequences().empty())
+      send_pieces(search->sequences().front().ids, false);
   }
 
   void on_finish() override {
@@ -240,8 +241,8 @@ class Engine::Impl::Job : public Task {
     for (Hypothesis& hypothesis : std::move(*search).take()) {
       result_.answers.push_back(make_answer(std::move(hypothesis), plan.options, prompt));
     }
-    HEED_CHECK(!result_.answers.empty(), "engine: a search without an answer");
-    if (streams_) give_pieces(result_.best().ids, true);
+    HEED_CHECK(!result_.answers.empty(), "engine: a search must have an answer");
+    if (streams_) send_pieces(result_.best().ids, true);
     for (const Answer& answer : result_.answers) engine_.new_tokens_ += answer.new_tokens;
     ++engine_.answered_;
     answer({});
@@ -254,17 +255,17 @@ class Engine::Impl::Job : public Task {
 
  private:
   void answer(std::exception_ptr error) {
-    worker_->texts -= texts_;
+    worker_->sequences -= sequences_;
     state_->answer(std::move(result_), std::move(error));
     if (!callbacks_.done) return;
     try {
       callbacks_.done();
     } catch (...) {
-      // The answer is out: there is nobody left to tell.
+      // The request is answered: no error can be reported.
     }
   }
 
-  void give_pieces(std::span<const int32_t> ids, bool last) {
+  void send_pieces(std::span<const int32_t> ids, bool last) {
     StreamPiece piece;
     for (; streamed_ < ids.size(); ++streamed_) {
       piece.ids.push_back(ids[streamed_]);
@@ -321,14 +322,14 @@ class Engine::Impl::Job : public Task {
 
   Impl& engine_;
   Worker* worker_ = nullptr;
-  int64_t texts_ = 0;  // that grow at the same time
+  int64_t sequences_ = 0;  // at the same time
   Callbacks callbacks_;
   std::shared_ptr<Handle::State> state_;
   std::vector<TextSpan> source_spans_;
   Result result_;
   bool streams_ = false;
   std::optional<TextStream> stream_;
-  size_t streamed_ = 0;  // ids that were given
+  size_t streamed_ = 0;  // ids that were sent
 };
 
 Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks callbacks) {
@@ -339,11 +340,10 @@ Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks ca
                                            static_cast<int64_t>(plan.prompt.size()), plan.search);
   if (needed > any.kv_blocks()) {
     throw Error(ErrorCode::out_of_memory,
-                "the request needs " + std::to_string(needed) + " blocks of keys and values, and " +
-                    (workers_.size() > 1 ? "each worker has " : "the engine has ") +
-                    std::to_string(any.kv_blocks()),
-                std::string("give the engine more memory for keys and values, or ask for fewer new "
-                            "tokens or beams") +
+                "the request must fit into the KV cache of " + std::to_string(any.kv_blocks()) +
+                    " blocks" + (workers_.size() > 1 ? " of each worker" : "") + ", got " +
+                    std::to_string(needed) + " blocks",
+                std::string("increase the KV cache memory, or request fewer new tokens or beams") +
                     (workers_.size() > 1 ? ", or use fewer workers" : ""));
   }
   auto state = std::make_shared<Handle::State>();
@@ -352,14 +352,15 @@ Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks ca
   return {std::move(job), Handle(std::move(state))};
 }
 
-// Each to the worker that has least to do at the time.
+// Each to the least busy worker.
 void Engine::Impl::start(std::span<Accepted> requests) {
   std::vector<std::vector<std::unique_ptr<Task>>> shares(workers_.size());
   for (Accepted& request : requests) {
-    const auto idlest = std::ranges::min_element(
-        workers_, {}, [](const std::unique_ptr<Worker>& worker) { return worker->texts.load(); });
-    request.job->give_to(**idlest);
-    shares[static_cast<size_t>(idlest - workers_.begin())].push_back(std::move(request.job));
+    const auto least_busy = std::ranges::min_element(
+        workers_, {},
+        [](const std::unique_ptr<Worker>& worker) { return worker->sequences.load(); });
+    request.job->assign_to(**least_busy);
+    shares[static_cast<size_t>(least_busy - workers_.begin())].push_back(std::move(request.job));
   }
   submitted_ += static_cast<int64_t>(requests.size());
   for (size_t i = 0; i < shares.size(); ++i) {
@@ -420,7 +421,7 @@ void Engine::Impl::Worker::loop() {
     arrived.clear();
     if (stop) break;
     try {
-      scheduler_.tick();
+      scheduler_.step();
     } catch (...) {
       scheduler_.fail_running(std::current_exception());
     }
@@ -456,7 +457,7 @@ void Engine::run(std::vector<Request> requests,
     std::vector<size_t> order(end - begin);
     std::iota(order.begin(), order.end(), begin);
     std::ranges::stable_sort(order, std::greater<>(), length);
-    std::vector<Impl::Accepted> accepted;  // started together, so that the first batch is full
+    std::vector<Impl::Accepted> accepted;  // started together for full batches
     for (const size_t i : order) {
       try {
         accepted.push_back(impl_->accept(requests[i], {}));

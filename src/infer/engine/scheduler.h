@@ -1,16 +1,16 @@
-// The scheduler: continuous batching of everything that is asked of one model.
+// The scheduler: continuous batching of all requests to one model.
 //
-// At each tick it
-//   1. drops what was cancelled or is past its deadline,
-//   2. admits waiting tasks, first come first served, while there is room,
-//   3. runs the encoder on the sources that came in, and puts their keys into the cache,
-//   4. packs the next tokens of all running tasks, single steps and pieces of prompts, into one
-//      batch and runs the decoder once,
-//   5. lets the search of each task whose texts have all been run take its step.
+// A step
+//   1. drops cancelled and expired tasks,
+//   2. admits waiting tasks, first come first served, while the KV cache has room,
+//   3. runs the encoder on the sources of new tasks and writes their cross-attention K and V,
+//   4. packs the next tokens of all running tasks, decode steps and chunks of prompts (prefill),
+//      into one batch and runs the decoder once,
+//   5. advances the search of each task whose sequences have all been run.
 //
-// Memory for keys is given as texts grow. When there is none left, the task that came last gives
-// back all of its own and waits; it is later run anew from the texts it had, which gives the same
-// bits. The task that came first therefore always gets on, and nothing can deadlock.
+// KV cache blocks are allocated as sequences grow. When none is left, the task that came last is
+// preempted: it releases its blocks, waits, and is later recomputed from its ids, with the same
+// bits. The task that came first therefore always makes progress, and nothing can deadlock.
 //
 // Not thread-safe: it belongs to the engine's thread.
 #pragma once
@@ -36,7 +36,7 @@
 
 namespace heed {
 
-// One request inside.
+// A request, as the scheduler sees it.
 class Task {
  public:
   virtual ~Task() = default;
@@ -45,10 +45,10 @@ class Task {
   std::unique_ptr<TextSearch> search;
   std::optional<std::chrono::steady_clock::time_point> deadline;
 
-  // What the scheduler asks and tells. Exceptions from them fail the task.
+  // Called by the scheduler. An exception fails the task.
   virtual bool is_cancelled() const = 0;
-  virtual void on_step() = 0;    // the search has taken a step
-  virtual void on_finish() = 0;  // and this was the last: take its answers
+  virtual void on_step() = 0;    // the search has advanced
+  virtual void on_finish() = 0;  // after the last step: take the answers
   virtual void on_error(std::exception_ptr error) noexcept = 0;
 };
 
@@ -61,16 +61,16 @@ class Scheduler {
   // Borrows the network.
   Scheduler(const Network& network, const EngineOptions& options);
 
-  // Blocks that a task needs when it runs alone. More than kv_blocks(): it can never run.
+  // KV blocks of a task that runs alone. More than kv_blocks(): it can never run.
   int64_t blocks_needed(int64_t source_tokens, int64_t prompt_tokens, const SearchPlan& plan) const;
   int64_t kv_blocks() const { return cache_.blocks(); }
   int64_t kv_blocks_used() const { return cache_.used_blocks(); }
 
   void add(std::unique_ptr<Task> task);
-  // One tick; does nothing when there is nothing to do.
-  void tick();
+  // One step; does nothing without tasks.
+  void step();
   bool is_idle() const { return waiting_.empty() && running_.empty(); }
-  // Fails what runs, or everything.
+  // Fails the running tasks, or all.
   void fail_running(const std::exception_ptr& error);
   void fail_all(const std::exception_ptr& error);
 
@@ -106,29 +106,30 @@ class Scheduler {
   const bool has_source_;
   ThreadPool pool_;
   Arena arena_;
-  // What steps of the decoder need, by (rows, rows with logits): measured once.
+  // Arena bytes of a decode step by (rows, output rows), measured once.
   std::map<std::pair<int64_t, size_t>, size_t> decoder_bytes_;
   KvCache cache_;
   DecodeBatch batch_;
 
   std::deque<std::unique_ptr<Task>> waiting_;
   std::vector<std::unique_ptr<Task>> running_;  // first come first
-  std::vector<Task*> starting_;                 // of these the source is to be encoded
-  int64_t running_texts_ = 0;                   // widths of what runs
-  // Somebody had to make room: nobody comes in before somebody has left, or they would take turns.
-  bool is_crowded_ = false;
+  std::vector<Task*> starting_;                 // whose source is not encoded yet
+  int64_t running_sequences_ = 0;               // sum of the running tasks' widths
+  // After a preemption, admit nothing until a running task finishes; otherwise two tasks could
+  // preempt each other forever.
+  bool has_preempted_ = false;
 
-  // Of one tick: rows of the batch whose logits are wanted, and whose they are.
-  struct Wanted {
+  // Of one step: the rows of the batch whose logits are needed, and their sequences.
+  struct OutputRow {
     Task* task;
-    size_t text;
+    size_t sequence;
   };
-  std::vector<int32_t> wanted_rows_;
-  std::vector<Wanted> wanted_;
+  std::vector<int32_t> output_rows_;
+  std::vector<OutputRow> outputs_;
   std::vector<Task*> stepping_;
 
-  std::mutex choosers_mutex_;
-  std::vector<std::unique_ptr<Chooser>> choosers_;  // that no thread uses at the moment
+  std::mutex scratch_mutex_;
+  std::vector<std::unique_ptr<SearchScratch>> free_scratch_;  // not in use by a thread
   SchedulerStatistics statistics_;
 };
 

@@ -35,11 +35,11 @@ std::vector<Hypothesis> search(SearchPlan plan, const Lm& lm) {
   const KvLayout layout = kv_layout(ModelConfig{});
   KvCache cache(layout, {.memory_bytes = 1 << 24});
   TextSearch search(std::move(plan), {kStart});
-  Chooser chooser;
+  SearchScratch scratch;
   while (!search.is_finished()) {
     search.prepare();
-    for (size_t i = 0; i < search.growing().size(); ++i) {
-      search.choose(i, lm(std::span(search.growing()[i].ids).subspan(1)), chooser);
+    for (size_t i = 0; i < search.sequences().size(); ++i) {
+      search.choose(i, lm(std::span(search.sequences()[i].ids).subspan(1)), scratch);
     }
     search.advance(cache);
   }
