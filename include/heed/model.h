@@ -1,7 +1,7 @@
-// A loaded model: its weights, its tokenizer, and how it wants to be used.
+// A loaded model: its weights, its tokenizer and its default search options.
 //
 //   heed::Model model = heed::Model::load("models/en-de");
-//   std::string text = heed::Translator(model).translate("Hello!").text;    // heed/engine.h
+//   std::string text = heed::Translator(model).translate("Hello!").text;    // heed/translate.h
 //
 // Immutable, safe to use from many threads, and cheap to copy: copies share the weights. Any number
 // of models can be loaded at once. Throws heed::Error: not_found, corrupt_file or unsupported.
@@ -24,25 +24,25 @@ class Network;
 class TensorFile;
 
 struct ModelLoadOptions {
-  bool tokenizer = true;  // false: raw ids only; the folder's tokenizer files are not looked at
+  bool tokenizer = true;  // false: raw ids only; the folder's tokenizer files are not read
 };
 
 // A model's files, already in memory.
 struct ModelFiles {
   std::string config;              // the text of config.json
   std::vector<std::byte> tensors;  // model.safetensors or pytorch_model.bin
-  std::string tokenizer{};         // the text of tokenizer.json; empty: there is none
-  std::string generation{};        // the text of generation_config.json, likewise
+  std::string tokenizer{};         // the text of tokenizer.json; empty: none
+  std::string generation{};        // the text of generation_config.json; empty: none
   std::string name = "memory";     // in messages
 };
 
 class Model {
  public:
-  // A folder in Hugging Face's layout. A tokenizer that is not there, or cannot be read, is no
-  // error until it is asked for.
+  // A folder in Hugging Face's layout. A missing or invalid tokenizer is an error only when it is
+  // used.
   static Model load(const std::string& folder, const ModelLoadOptions& options = {});
   static Model from_memory(ModelFiles files);
-  // What the library itself has made.
+  // For the library's own use.
   Model(std::shared_ptr<const Network> network, TokenizerPtr tokenizer, SearchOptions search = {});
 
   std::string family() const;  // "encoder_decoder", "encoder_only" or "decoder_only"
@@ -51,28 +51,28 @@ class Model {
   bool has_source() const;     // it is an encoder-decoder model
 
   bool has_tokenizer() const { return tokenizer_ != nullptr; }
-  const Tokenizer& tokenizer() const;  // throws when there is none, or what was wrong with it
+  const Tokenizer& tokenizer() const;  // throws not_found, or the error of loading it
   TokenizerPtr tokenizer_pointer() const { return tokenizer_; }
 
-  // What generation_config.json and config.json ask for: num_beams, max_length, bad_words_ids, …
+  // Defaults from generation_config.json and config.json: num_beams, max_length, bad_words_ids, …
   const SearchOptions& search_options() const { return search_; }
-  // Whether those files say anything about a field, by its name there ("num_beams").
+  // Whether those files have a key ("num_beams").
   bool has_setting(const std::string& name) const;
 
   int64_t vocabulary() const;
-  // The longest sequence that the model has positions for, or was trained on.
+  // Context length: the positions of the model, or the length it was trained on.
   int64_t max_positions() const;
-  // Whether it is impossible to go beyond that.
+  // Whether longer sequences are impossible (learned and sinusoidal positions).
   bool positions_are_fixed() const;
 
-  // The labels' names (id2label) of classifiers and taggers; "LABEL_0" where there are none.
+  // Label names (id2label) of classifiers and taggers; "LABEL_0" without any.
   const std::vector<std::string>& labels() const { return labels_; }
 
-  // What it was trained for, where config.json tells (finetuning_task): an objective of `heed
-  // train`, such as "translation" or "parsing", or another tool's word. Empty: nobody knows.
+  // finetuning_task of config.json: an objective of `heed train`, such as "translation" or
+  // "parsing", or another tool's name; empty: none.
   const std::string& task() const { return task_; }
 
-  // What the library works with.
+  // For the library's own use.
   const Network& network() const { return *network_; }
   std::shared_ptr<const Network> network_pointer() const { return network_; }
 

@@ -36,9 +36,8 @@ std::vector<float> cached_logits(const Network& model, const Sample& sample, int
     for (size_t s = 0; s < sequences; ++s) {
       EXPECT_TRUE(cache.add_source(open[s], source.offsets[s + 1] - source.offsets[s]));
     }
-    const Var memory = t.encode(ctx, {.batch = source});
     std::vector<KvTable> tables;
-    t.cross_keys(ctx, memory, source, cache.view(open, tables));
+    t.cache_source(ctx, source, cache.view(open, tables));
   }
 
   const int64_t width = model.config().output_vocabulary();

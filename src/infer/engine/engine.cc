@@ -12,9 +12,11 @@
 #include "base/check.h"
 #include "base/thread_pool.h"
 #include "heed/error.h"
+#include "infer/engine/answer_text.h"
 #include "infer/engine/request_plan.h"
 #include "infer/engine/scheduler.h"
 #include "infer/engine/text_stream.h"
+#include "infer/engine/word_alignment.h"
 #include "infer/search/option_ranges.h"
 
 namespace heed {
@@ -284,40 +286,12 @@ class Engine::Impl::Job : public Task {
     if (engine_.model_.has_tokenizer()) {
       answer.text = answer_text(engine_.model_, answer.ids, prompt, options.stop);
     }
-    if (options.alignments) align(answer, prompt);
-    return answer;
-  }
-
-  // Each token that is text goes to the part of the source that it looked at most.
-  void align(Answer& answer, size_t prompt) {
-    const std::span<const int32_t> ids(answer.ids);
-    const auto rows = static_cast<size_t>(answer.new_tokens);
-    if (source.empty() || rows == 0) return;
-    const auto weights = worker_->scheduler().attention(source, ids, rows);
-    for (size_t r = 0; r < rows; ++r) {
-      Alignment alignment{.token = static_cast<int64_t>(prompt + r)};
-      if (engine_.model_.has_tokenizer()) {
-        const Tokenizer& tokenizer = engine_.model_.tokenizer();
-        const auto length = [&](size_t n) {
-          return static_cast<int64_t>(
-              std::min(tokenizer.decode(ids.first(n)).size(), answer.text.size()));
-        };
-        alignment.target = {length(prompt + r), length(prompt + r + 1)};
-        if (alignment.target.begin >= alignment.target.end) continue;
-      }
-      const auto is_text = [&](size_t i) {
-        return source_spans_.empty() || source_spans_[i].begin < source_spans_[i].end;
-      };
-      std::optional<size_t> best;
-      for (size_t i = 0; i < source.size(); ++i) {
-        if (is_text(i) && (!best || weights[r][i] > weights[r][*best])) best = i;
-      }
-      if (!best) continue;
-      alignment.source_token = static_cast<int64_t>(*best);
-      if (!source_spans_.empty()) alignment.source = source_spans_[*best];
-      alignment.weight = weights[r][*best];
-      answer.alignments.push_back(alignment);
+    if (options.alignments) {
+      answer.alignments = align_words(
+          engine_.model_, source, source_spans_, answer,
+          [&](const std::function<void(Ctx&)>& work) { worker_->scheduler().run(work); });
     }
+    return answer;
   }
 
   Impl& engine_;

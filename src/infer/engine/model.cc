@@ -14,8 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// "LABEL_7" for what has no name. A config may have a number without the head whose weights would
-// have to be as many.
+// "LABEL_7" without a name. config.json may have num_labels although the model has no such head.
 std::vector<std::string> label_names(const Json& config, const ModelConfig& model) {
   const bool has_labels = model.head == Head::classifier || model.head == Head::regression ||
                           model.head == Head::token_classifier;
@@ -118,7 +117,7 @@ const Tokenizer& Model::tokenizer() const {
   if (tokenizer_) return *tokenizer_;
   if (tokenizer_error_) throw *tokenizer_error_;
   throw Error(ErrorCode::not_found, name_ + ": the model has no tokenizer",
-              "give raw ids, or put the tokenizer's files beside the model");
+              "give raw ids, or put the tokenizer's files into the model folder");
 }
 
 bool Model::has_setting(const std::string& name) const {

@@ -336,36 +336,8 @@ void Scheduler::take_steps() {
   }
 }
 
-std::vector<std::vector<float>> Scheduler::attention(std::span<const int32_t> source,
-                                                     std::span<const int32_t> target, size_t rows) {
-  const Transformer& transformer = network_.transformer();
-  using Sequences = std::vector<std::vector<int32_t>>;
-  const PackedBatch sources(Sequences{{source.begin(), source.end()}});
-  // The row that chose a token is that of the token before it.
-  const PackedBatch targets(Sequences{{target.begin(), target.end() - 1}});
-  std::vector<std::vector<float>> result(rows, std::vector<float>(source.size()));
-  const auto run = [&](Ctx& ctx) {
-    AttentionMaps maps;
-    transformer.hidden(
-        ctx, {.source = sources.batch(), .target = targets.batch(), .decoder_maps = &maps});
-    if (ctx.measuring()) return;
-    // The last layer but one follows the words best (Garg et al. 2019).
-    const int layers = network_.config().decoder_layers;
-    const std::string name = "decoder." + std::to_string(std::max(layers - 2, 0)) + ".cross";
-    const auto map = std::ranges::find(maps, name, &AttentionMap::name);
-    HEED_CHECK(map != maps.end(), "scheduler: no map of cross-attention");
-    const size_t keys = source.size(), queries = target.size() - 1;
-    const size_t heads = static_cast<size_t>(map->probabilities.size()) / (keys * queries);
-    const float* p = map->probabilities.data;
-    for (size_t h = 0; h < heads; ++h) {
-      for (size_t r = 0; r < rows; ++r) {
-        const float* row = p + (h * queries + queries - rows + r) * keys;
-        for (size_t k = 0; k < keys; ++k) result[r][k] += row[k] / static_cast<float>(heads);
-      }
-    }
-  };
-  with_memory(bytes_for(run), run);
-  return result;
+void Scheduler::run(const std::function<void(Ctx& ctx)>& work) {
+  with_memory(bytes_for(work), work);
 }
 
 }  // namespace heed

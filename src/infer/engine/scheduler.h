@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,10 +77,9 @@ class Scheduler {
 
   SchedulerStatistics statistics() const;
 
-  // Where each of the last `rows` tokens of `target` looked in the source, by the heads' average in
-  // the layer that aligns best.  → [rows, source]
-  std::vector<std::vector<float>> attention(std::span<const int32_t> source,
-                                            std::span<const int32_t> target, size_t rows);
+  // Calls work(ctx) with a measuring context, then on the scheduler's threads and arena. Between
+  // steps only.
+  void run(const std::function<void(Ctx& ctx)>& work);
 
  private:
   void drop_lapsed();
