@@ -63,7 +63,7 @@ Range<Number> range_of(const OptionInfo& info, const Field&) {
 
 // "17=-2.5"
 std::pair<int32_t, double> read_bias(const Command& command, const std::string& flag,
-                                     const std::string& text) {
+                                     const std::string& text, Range<double> range) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {
     throw Error(ErrorCode::invalid_argument, flag + " must be ID=VALUE, got '" + text + "'",
@@ -72,7 +72,7 @@ std::pair<int32_t, double> read_bias(const Command& command, const std::string& 
   const auto id = read_number<int64_t>(command, flag, text.substr(0, equals),
                                        {.min = 0, .max = std::numeric_limits<int32_t>::max()});
   return {static_cast<int32_t>(id),
-          read_number<double>(command, flag, text.substr(equals + 1), {})};
+          read_number<double>(command, flag, text.substr(equals + 1), range)};
 }
 
 // The names of options that were given go into `given`.
@@ -119,10 +119,12 @@ class OptionFlags {
         return static_cast<Field>(read_number<Number>(command, flag, text, range));
       });
     } else if constexpr (std::is_same_v<Field, LogitBias>) {
-      add_list(flag, "ID=VALUE", info, [command, &field, flag](const std::string& text) {
-        const auto [id, bias] = read_bias(command, flag, text);
-        field[id] = bias;
-      });
+      add_list(flag, "ID=VALUE", info,
+               [command, &field, flag,
+                range = range_of<double>(info, double{})](const std::string& text) {
+                 const auto [id, bias] = read_bias(command, flag, text, range);
+                 field[id] = bias;
+               });
     } else {
       static_assert(std::is_same_v<Field, std::vector<std::string>>);
       add_list(flag, "TEXT", info, [&field](const std::string& text) { field.push_back(text); });

@@ -22,15 +22,20 @@ std::string shown_number(Number value) {
 template <class Field>
 void check_range(const OptionInfo& info, const Field& field, const Field& standard,
                  std::vector<std::string>& problems) {
-  if constexpr (std::is_arithmetic_v<Field> && !std::is_same_v<Field, bool>) {
-    const auto value = static_cast<double>(field);
-    if (field == standard || (value >= info.min && value <= info.max)) return;
+  const auto check = [&](auto number) {
+    const auto value = static_cast<double>(number);
+    if (value >= info.min && value <= info.max) return;
     const bool has_max = info.max < std::numeric_limits<double>::max();
-    const auto end = [](double number) { return shown_number(number); };
+    const auto end = [](double limit) { return shown_number(limit); };
     problems.push_back(std::string(info.name) + " must be " +
                        (has_max ? "between " + end(info.min) + " and " + end(info.max)
                                 : "at least " + end(info.min)) +
-                       ", got " + shown_number(field));
+                       ", got " + shown_number(number));
+  };
+  if constexpr (std::is_same_v<Field, LogitBias>) {
+    for (const auto& [id, bias] : field) check(bias);
+  } else if constexpr (std::is_arithmetic_v<Field> && !std::is_same_v<Field, bool>) {
+    if (field != standard) check(field);
   }
 }
 
