@@ -1,11 +1,10 @@
-// Attention maps: where every token looks, in every layer and head; and pictures of them.
+// Attention maps: the attention weights of every layer and head, and pictures of them.
 //
 //   heed::AttentionView view = heed::attend(model, {.text = "The cat sat."});
 //   std::ofstream("map.html") << heed::attention_html(view, "The cat sat.");
 //
-// A row of a map is one token (the query) and says how its attention is shared out over the others
-// (the keys): numbers that add up to 1. Pictures need nothing but themselves: no network, no font,
-// no script from elsewhere.
+// A row of a map is the attention distribution of one token (the query) over the keys; it sums to
+// 1. Pictures are self-contained: no network, no font, no external script.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,15 @@
 
 namespace heed {
 
-// encoder: the source at itself. decoder: the target (all that a decoder-only model reads) at
-// itself. cross: the target at the source.
+// encoder: self-attention of the source. decoder: self-attention of the target, or of a
+// decoder-only model. cross: from the target to the source.
 enum class AttentionKind { encoder, decoder, cross };
-const char* name(AttentionKind kind);
+template <>
+inline constexpr std::array<EnumName<AttentionKind>, 3> kEnumNames<AttentionKind>{{
+    {AttentionKind::encoder, "encoder"},
+    {AttentionKind::decoder, "decoder"},
+    {AttentionKind::cross, "cross"},
+}};
 
 struct AttentionLayer {
   AttentionKind kind = AttentionKind::encoder;
@@ -37,14 +41,14 @@ struct AttentionLayer {
 
 struct AttentionToken {
   int32_t id = -1;
-  std::string text{};  // as people read it; the id where there is no tokenizer
+  std::string text{};  // the id without a tokenizer
 };
 
 struct AttentionView : TaskResult {
   std::vector<AttentionToken> source{}, target{};
   std::vector<AttentionLayer> layers{};  // by kind, then by layer
-  // Whether what follows the last token of the target is the text's end: not where the target was
-  // cut, or where the model's own was still going on at its greatest length.
+  // Whether an end token follows the target: not if it was truncated, or if the model's own
+  // translation reached its maximum length.
   bool target_ends = true;
 
   const std::vector<AttentionToken>& queries(AttentionKind kind) const {
@@ -55,24 +59,24 @@ struct AttentionView : TaskResult {
   }
 };
 
-// Of who looks for others, and must end.
+// Limits for a server.
 struct AttendLimits {
-  // Of all maps together: layers × heads × tokens². A text that has more is cut. 0: any number.
+  // Of all maps together: layers × heads × tokens². Longer texts are truncated. 0: no limit.
   int64_t max_weights = 0;
-  std::function<bool()> is_cancelled{};  // asked now and then; when it says so, throws cancelled
+  std::function<bool()> is_cancelled{};  // polled; true throws cancelled
 };
 
-// Encoder-only and decoder-only models look at the text (or the pair). Encoder-decoder models look
-// at source and target: `second`, or what the model itself translates the source to. The target is
-// as the decoder reads it: the token it starts with first, and not the one that ends the text.
+// Encoder-only and decoder-only models take the text (or the pair). Encoder-decoder models take the
+// source and a target: `second`, or the model's own translation. The target is the decoder's input:
+// with the decoder start token, without the end token.
 AttentionView attend(const Model& model, const TaskInput& input, const TaskOptions& options = {},
                      const AttendLimits& limits = {});
 
-// A page to explore: choose kind, layer and head, point at a token to see where it looks.
+// An interactive page: choose kind, layer and head; point at a token to see its attention.
 std::string attention_html(const AttentionView& view, std::string_view title);
 // Every layer and head as a small map.
 std::string attention_svg(const AttentionView& view, std::string_view title);
-// All numbers, with so many significant digits and none below a millionth; 0: exactly.
+// All weights, with that many significant digits and none below 1e-6; 0: exact.
 std::string attention_json(const AttentionView& view, int digits = 0);
 
 }  // namespace heed

@@ -1,23 +1,21 @@
-// What a model answers besides text: labels, tags, vectors, missing words, probabilities.
+// Tasks: classification, tagging, embedding, mask filling, scoring, next tokens, parsing.
 //
 //   heed::Model model = heed::Model::load("models/sentiment");
 //   heed::Classifier classifier(model);
 //   std::string label = classifier.classify({{.text = "A fine film."}})[0].name;
 //
-// Every class takes many inputs at once: it sorts them by length, runs them in batches of a budget
-// of tokens, and gives the results in the order of the inputs. A result never depends on what else
-// is in the batch, or on the number of threads: the same bits alone and among a thousand. An object
-// may be used from several threads, whose calls take turns. `is_cancelled`, if given, is asked on
-// the calling thread, before each batch and now and then within one: when it says so, the call
-// throws cancelled.
+// Every class takes many inputs: it sorts them by length, runs them in batches of `batch_tokens`
+// and returns the results in the order of the inputs. A result has the same bits alone and in any
+// batch, with any number of threads. An object may be used from several threads, whose calls take
+// turns. `is_cancelled` is polled on the calling thread; true ends the call with the error
+// cancelled.
 //
-// A text that is longer than the model reads is cut at its end, and its result says so. An input
-// that has no tokens at all (an empty text, of a model whose template adds nothing) has a result
-// with tokens == 0 and nothing else in it.
+// A text beyond the context length is truncated at its end, and its result says so. An input
+// without tokens (an empty text and a template without special tokens) has a result with tokens ==
+// 0.
 //
-// Errors: constructors throw unsupported when the model has another head, or is of another family,
-// than the task needs; calls throw what the tokenizer throws when text is given and there is none,
-// and invalid_argument for inputs that make no sense.
+// Errors: constructors throw unsupported for a model with another head or family. Calls throw
+// not_found for text without a tokenizer, and invalid_argument for invalid inputs.
 #pragma once
 
 #include <cstdint>
@@ -34,32 +32,32 @@ namespace heed {
 
 class TaskRunner;
 
-// A text; or two that belong together; or raw ids, with all that the model's template adds.
+// A text, a pair of texts, or raw ids with all special tokens.
 struct TaskInput {
   std::string text{};
   std::optional<std::string> second{};
-  std::vector<int32_t> ids{};         // not empty: instead of the texts
+  std::vector<int32_t> ids{};         // if not empty: instead of the texts
   std::vector<int32_t> types{};       // of raw ids; empty: all 0
-  std::vector<int32_t> second_ids{};  // raw ids of the target, where a task has one
+  std::vector<int32_t> second_ids{};  // raw ids of the target, if the task has one
 };
 
 struct TaskOptions {
   int threads = 0;              // 0: every CPU this process may use
-  int64_t batch_tokens = 4096;  // of one run of the model; a longer text runs alone
-  int64_t max_tokens = 0;       // what is longer is cut; 0: as many as the model reads
+  int64_t batch_tokens = 4096;  // of one forward pass; a longer text runs alone
+  int64_t max_tokens = 0;       // longer texts are truncated; 0: context length
 };
 
 struct TaskResult {
-  int64_t tokens = 0;      // that the model has read, the template's included
-  bool truncated = false;  // the input had more of them
+  int64_t tokens = 0;      // with special tokens
+  bool truncated = false;  // the input was longer
 };
 
-// ---- Missing words: masked language models -----------------------------------------------------
+// ---- Mask filling: masked language models ------------------------------------------------------
 
 struct FillOptions {
   int top = 5;                       // candidates for each mask
-  std::optional<int32_t> mask_id{};  // nothing: the tokenizer's
-  int64_t first_number = 1;          // what messages call the first input: its line, say
+  std::optional<int32_t> mask_id{};  // not set: the tokenizer's
+  int64_t first_number = 1;          // number of the first input in messages, such as its line
 };
 
 struct Candidate {
@@ -70,13 +68,13 @@ struct Candidate {
 };
 
 struct FilledMask {
-  int64_t token = 0;                    // its place among the ids
-  TextSpan span{};                      // its place in Filled::source
+  int64_t token = 0;                    // index into the ids
+  TextSpan span{};                      // of Filled::source
   std::vector<Candidate> candidates{};  // best first
 };
 
 struct Filled : TaskResult {
-  std::string source{};  // the text as it was read: with the tokenizer's own mask
+  std::string source{};  // the text with the tokenizer's mask token
   std::string text{};    // the same with the best candidate for each mask
   std::vector<FilledMask> masks{};
 };
@@ -84,8 +82,8 @@ struct Filled : TaskResult {
 class Filler {
  public:
   explicit Filler(Model model, const TaskOptions& options = {});
-  // A mask is written as the tokenizer's own, as [MASK] or as <mask>. A text without one throws
-  // invalid_argument, unless it is empty: then it has no masks.
+  // A mask is the tokenizer's mask token, [MASK] or <mask>. A text without one throws
+  // invalid_argument, unless it is empty.
   std::vector<Filled> fill(const std::vector<TaskInput>& inputs, const FillOptions& options = {},
                            const std::function<bool()>& is_cancelled = {}) const;
 
@@ -93,13 +91,13 @@ class Filler {
   std::shared_ptr<TaskRunner> runner_;
 };
 
-// ---- Labels of texts: classifiers and regression -----------------------------------------------
+// ---- Classification and regression -------------------------------------------------------------
 
 struct Classified : TaskResult {
-  int label = -1;                       // the likeliest; -1: of regression, or there was no input
+  int label = -1;                       // argmax; -1: regression, or no token
   std::string name{};                   // its name
   std::vector<double> probabilities{};  // of every label; empty for regression
-  std::vector<float> logits{};          // what the model gave; for regression, the scores
+  std::vector<float> logits{};          // for regression, the scores
 };
 
 class Classifier {
@@ -115,22 +113,22 @@ class Classifier {
   std::shared_ptr<TaskRunner> runner_;
 };
 
-// ---- Labels of words: token classifiers --------------------------------------------------------
+// ---- Tagging: token classifiers ----------------------------------------------------------------
 
-// How spans ("New York" is a place) are made of labels like B-LOC and I-LOC.
+// How spans are made from labels such as B-LOC and I-LOC.
 enum class Aggregation {
-  first,   // of words, each with the label of its first token: no span ends inside a word
-  simple,  // of tokens
+  first,   // from words, each with the label of its first token: no span ends inside a word
+  simple,  // from tokens
 };
 
 struct TagOptions {
   Aggregation aggregation = Aggregation::first;
-  bool logits = false;  // keep them in the result
+  bool logits = false;  // return them too
 };
 
 struct TaggedWord {
-  TextSpan span{};  // of the text; words are what white space separates
-  int label = -1;   // -1: the tokenizer has no token for it, or the text was cut before it
+  TextSpan span{};  // of the text; words are separated by white space
+  int label = -1;   // -1: no token, or truncated
   std::string name{};
   double probability = 0;
 };
@@ -138,13 +136,13 @@ struct TaggedWord {
 struct TaggedSpan {
   TextSpan span{};
   std::string name{};      // without B- or I-
-  double probability = 0;  // the mean of its parts'
+  double probability = 0;  // mean of its words or tokens
 };
 
 struct Tagged : TaskResult {
   std::vector<TaggedWord> words{};  // none for raw ids
   std::vector<TaggedSpan> spans{};  // of labels other than O
-  std::vector<float> logits{};      // [tokens, labels], when asked for
+  std::vector<float> logits{};      // [tokens, labels], if requested
 };
 
 class Tagger {
@@ -159,7 +157,7 @@ class Tagger {
   std::shared_ptr<TaskRunner> runner_;
 };
 
-// ---- Vectors of texts: every model -------------------------------------------------------------
+// ---- Embeddings: every model -------------------------------------------------------------------
 
 enum class EmbedPooling { mean, first, last };  // of the token vectors
 template <>
@@ -197,13 +195,12 @@ void describe(Options& o, Other& other, Visit&& visit) {
         o.max_tokens, other.max_tokens);
 }
 
-// What a model folder's sentence-transformers files (modules.json, 1_Pooling/config.json,
-// sentence_bert_config.json) ask for; the defaults where there are none. Throws corrupt_file, or
-// unsupported for what Heed does not do.
+// The options of a model folder's sentence-transformers files (modules.json, 1_Pooling/config.json,
+// sentence_bert_config.json); the defaults without them. Throws corrupt_file or unsupported.
 EmbedOptions embed_options(const std::string& folder);
 
 struct Embedded : TaskResult {
-  std::vector<float> vector{};  // zeros when there was no token
+  std::vector<float> vector{};  // zeros without a token
   int64_t chunks = 1;
 };
 
@@ -220,24 +217,24 @@ class Embedder {
   std::shared_ptr<TaskRunner> runner_;
 };
 
-// The cosine of the angle between two vectors of one width; 0 when one is all zeros.
+// Cosine similarity of two vectors of one width; 0 if one is all zeros.
 double cosine_similarity(const std::vector<float>& a, const std::vector<float>& b);
 // Writes vectors of one width as a tensor "embeddings" [inputs, width].
 void write_embeddings(const std::string& path, const std::vector<std::vector<float>>& vectors);
 
-// ---- Probabilities of texts: language models ---------------------------------------------------
+// ---- Scoring: language models ------------------------------------------------------------------
 
-// A text with more tokens than the model reads is scored in windows: each begins `stride` tokens
-// after the last, and scores what the last did not, so that a token has at least
-// window - stride tokens before it.
+// A text beyond the context length is scored in windows. Each begins `stride` tokens after the one
+// before and scores the tokens that it did not, so that each has a context of at least
+// window - stride tokens.
 struct ScoreOptions {
-  int64_t window = 0;  // 0: as many tokens as the model reads
+  int64_t window = 0;  // 0: context length
   int64_t stride = 0;  // 0: half the window
-  // Decoder-only models: begin with the token that begins texts (when there is one), so that the
-  // first token of the text has a probability too.
+  // Decoder-only models: put the begin token (BOS) before the text, so that its first token is
+  // scored too.
   bool begin = true;
-  // Score the token that the tokenizer puts at the end of a text (when there is one). A model whose
-  // training text had no ends finds it all but impossible.
+  // Score the end token (EOS) of the tokenizer. A model that was trained without end tokens gives
+  // it a very low probability.
   bool end = true;
 };
 
@@ -256,16 +253,16 @@ void describe(Options& o, Other& other, Visit&& visit) {
 
 struct Scored : TaskResult {
   double log_probability = 0;         // natural, the sum over the tokens
-  std::vector<int32_t> ids{};         // the tokens that have a probability
-  std::vector<float> token_scores{};  // theirs, log p
-  std::vector<TextSpan> offsets{};    // theirs in the text (the target); empty for raw ids
+  std::vector<int32_t> ids{};         // the scored tokens
+  std::vector<float> token_scores{};  // log p of each
+  std::vector<TextSpan> offsets{};    // in the text (the target); empty for raw ids
 
-  double perplexity() const;  // e^(-log_probability / tokens); 1 when there are none
+  double perplexity() const;  // e^(-log_probability / tokens); 1 without tokens
 };
 
 class Scorer {
  public:
-  // Models with a decoder and a language model's head.
+  // Models with a decoder and a language-model head.
   explicit Scorer(Model model, const TaskOptions& options = {});
   // Decoder-only: the text. Encoder-decoder: `second` given the text; only there truncated.
   std::vector<Scored> score(const std::vector<TaskInput>& inputs, const ScoreOptions& options = {},
@@ -283,27 +280,25 @@ class Scorer {
 //   p.next.back()[0].text;        // " time"
 
 struct PredictOptions {
-  int top = 5;             // candidates for each place
+  int top = 5;             // candidates for each position
   bool everywhere = true;  // false: only after the last token
-  double temperature = 1;  // that the candidates' probabilities are taken at; above 0
+  double temperature = 1;  // of the candidates' probabilities; above 0
 };
 
 struct Predicted : TaskResult {
-  std::vector<int32_t>
-      ids{};  // as the decoder reads them: its start or the text's first token first
-  // log p of each id, given those before it; one fewer than ids, for nothing comes before the
-  // first. Empty unless everywhere.
+  std::vector<int32_t> ids{};  // input of the decoder, with its start token
+  // log p of each id but the first, given those before it. Empty unless everywhere.
   std::vector<float> token_scores{};
-  // The likeliest tokens after ids[0], after ids[1], …; only the last of them unless everywhere.
+  // The most probable tokens after ids[0], after ids[1], …; unless everywhere only the last entry.
   std::vector<std::vector<Candidate>> next{};
 };
 
 class Predictor {
  public:
   explicit Predictor(Model model, const TaskOptions& options = {});
-  // Decoder-only models read the text (or ids); encoder-decoder models the text, and `second` (or
-  // second_ids, with the decoder's start) as far as the target is written. What is longer than the
-  // model reads loses its beginning, so that what comes next still is what is asked.
+  // Decoder-only models take the text (or ids); encoder-decoder models the source, and the
+  // beginning of the target as `second` (or second_ids, with the decoder start token). Beyond the
+  // context length the beginning is dropped, so that the prediction is still for the end.
   std::vector<Predicted> predict(const std::vector<TaskInput>& inputs,
                                  const PredictOptions& options = {},
                                  const std::function<bool()>& is_cancelled = {}) const;
@@ -317,15 +312,15 @@ class Predictor {
 //   heed::Parser parser(heed::Model::load("models/parser"));
 //   parser.parse({"John has a dog ."})[0].tree;   // "(S (NP (NNP John)) (VP (VBZ has) …"
 //
-// The model writes a tree in its linear form (Vinyals et al. 2015), as `heed train` with the parsing objective teaches
-// it; tags are XX if it was taught none. The output is repaired into a tree over exactly the words of the sentence:
-// missing words are added and extra ones dropped.
+// The model writes a tree in its linear form (Vinyals et al. 2015), as `heed train` with the
+// parsing objective teaches it; tags are XX if it was taught none. The output is repaired into a
+// tree over exactly the words of the sentence: missing words are added and extra ones dropped.
 
 struct Parsed {
-  std::string tree{};      // in brackets, on one line; empty when there were no words
-  std::string linear{};    // as the model wrote it
+  std::string tree{};      // in brackets, on one line; empty without words
+  std::string linear{};    // the model's output
   double score = 0;        // of the search
-  bool truncated = false;  // the sentence was longer than the model reads
+  bool truncated = false;  // the sentence exceeded the context length
 };
 
 class Parser {

@@ -53,10 +53,11 @@ std::string padded(const std::string& text, size_t width) {
 }
 
 const AttentionLayer& chosen_layer(const AttentionView& view, const AttendFlags& flags) {
-  const std::string kind = flags.kind.empty() ? name(view.layers.back().kind) : flags.kind;
+  const std::string kind =
+      flags.kind.empty() ? std::string(name_of(view.layers.back().kind)) : flags.kind;
   std::vector<const AttentionLayer*> layers;
   for (const AttentionLayer& layer : view.layers) {
-    if (kind == name(layer.kind)) layers.push_back(&layer);
+    if (kind == name_of(layer.kind)) layers.push_back(&layer);
   }
   if (layers.empty()) {
     throw Error(ErrorCode::invalid_argument, "--kind: this model has no '" + kind + "' attention",
@@ -107,7 +108,7 @@ std::string map_text(const AttentionView& view, const AttendFlags& flags) {
   for (const std::string& row : names) width = std::max(width, columns(row));
   const bool writes = layer.kind == AttentionKind::cross;
   std::string text =
-      std::string(name(layer.kind)) + " attention, layer " + std::to_string(layer.layer + 1) +
+      std::string(name_of(layer.kind)) + " attention, layer " + std::to_string(layer.layer + 1) +
       (flags.head > 0 ? ", head " + std::to_string(flags.head)
                       : ", mean of " + std::to_string(layer.heads) + " heads") +
       (writes ? "\neach row: a token being written, a column for each of the source, and where it "

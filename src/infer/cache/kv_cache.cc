@@ -14,7 +14,7 @@ using kernels::kKvBlock;
 
 int64_t blocks_of(int64_t positions) { return (positions + kKvBlock - 1) / kKvBlock; }
 
-// The first block that the query at `position` and those after it look at.
+// The first block that the query at `position` and later ones attend to.
 int64_t first_needed(const KvLayout::Group& group, int64_t position) {
   if (group.window == 0) return 0;
   return std::max<int64_t>(position - group.window + 1, 0) / kKvBlock;
@@ -25,11 +25,11 @@ int64_t block_count(const KvLayout& layout, const KvCacheOptions& options) {
   const uint64_t least = layout.groups.size() * bytes;
   if (options.memory_bytes < least) {
     throw Error(ErrorCode::invalid_argument,
-                "the cache of keys and values needs at least " + std::to_string(least) +
-                    " bytes for this model, and was given " + std::to_string(options.memory_bytes),
-                "allow more memory");
+                "the KV cache of this model must have at least " + std::to_string(least) +
+                    " bytes, got " + std::to_string(options.memory_bytes),
+                "increase the KV cache memory");
   }
-  // Tables name blocks by 32 bits.
+  // Block ids have 32 bits.
   return static_cast<int64_t>(std::min<uint64_t>(options.memory_bytes / bytes, INT32_MAX));
 }
 
@@ -44,7 +44,7 @@ KvCache::KvCache(const KvLayout& layout, const KvCacheOptions& options)
       references_(static_cast<size_t>(block_count(layout, options))),
       prefixes_(blocks(), kKvBlock, layout.groups.size()),
       has_source_(!layout.cross.empty()) {
-  free_.reserve(references_.size());  // address space; pages come when blocks are given back
+  free_.reserve(references_.size());  // address space only, until blocks are released
 }
 
 KvCache::Entry& KvCache::at(Sequence sequence) {
@@ -53,7 +53,7 @@ KvCache::Entry& KvCache::at(Sequence sequence) {
 const KvCache::Entry& KvCache::at(Sequence sequence) const {
   const auto index = static_cast<size_t>(sequence);
   HEED_CHECK(sequence >= 0 && index < entries_.size() && entries_[index].open,
-             "cache: a sequence that is not open");
+             "KV cache: the sequence must be open");
   return entries_[index];
 }
 
@@ -77,7 +77,7 @@ void KvCache::add_reference(int32_t block) {
 
 void KvCache::drop_reference(int32_t block) {
   int32_t& count = references_[static_cast<size_t>(block)];
-  HEED_DCHECK(count > 0, "cache: a block given back twice");
+  HEED_DCHECK(count > 0, "KV cache: a block must be released once");
   if (--count == 0) {
     free_.push_back(block);
   } else if (count == 1 && prefixes_.holder(block) != PrefixIndex::kRoot) {
@@ -126,7 +126,7 @@ void KvCache::release(Sequence sequence) {
 bool KvCache::add_source(Sequence sequence, int64_t rows) {
   Entry& entry = at(sequence);
   HEED_CHECK(has_source_ && entry.source_rows == 0 && rows >= 0,
-             "cache: one source, of a model that has sources");
+             "KV cache: add_source must be called once, for a model with a source");
   int64_t needed = 0;
   for (const KvLayout::Group& group : layout_.groups) needed += group.cross ? blocks_of(rows) : 0;
   if (needed > available_blocks()) return false;
@@ -138,7 +138,7 @@ bool KvCache::add_source(Sequence sequence, int64_t rows) {
   return true;
 }
 
-// The next positions go into a block that somebody else reads too.
+// Whether the next positions are in a shared block (copy-on-write).
 bool KvCache::must_copy(const Table& table, int64_t length) const {
   return length % kKvBlock != 0 && references_[static_cast<size_t>(table.blocks.back())] > 1;
 }
@@ -168,7 +168,7 @@ int64_t KvCache::blocks_at_most(int64_t length, int64_t rows, int64_t source_row
   return needed;
 }
 
-// Gives back the blocks that no query from here on looks at.
+// Releases the blocks that no later query attends to.
 void KvCache::trim(Entry& entry) {
   for (size_t g = 0; g < layout_.groups.size(); ++g) {
     if (layout_.groups[g].cross) continue;
@@ -183,7 +183,7 @@ void KvCache::trim(Entry& entry) {
 }
 
 bool KvCache::extend(Sequence sequence, int64_t rows) {
-  HEED_CHECK(rows >= 0, "cache: a negative number of rows");
+  HEED_CHECK(rows >= 0, "KV cache: rows must not be negative");
   Entry& entry = at(sequence);
   trim(entry);
   if (blocks_to_extend(sequence, rows) > available_blocks()) return false;
@@ -206,7 +206,7 @@ bool KvCache::extend(Sequence sequence, int64_t rows) {
 
 int64_t KvCache::adopt(Sequence sequence, std::span<const int32_t> tokens) {
   Entry& entry = at(sequence);
-  HEED_CHECK(entry.length == 0, "cache: only an empty sequence can adopt");
+  HEED_CHECK(entry.length == 0, "KV cache: a sequence that adopts must be empty");
   if (has_source_ || tokens.empty()) return 0;
   path_.clear();
   PrefixIndex::Node node = PrefixIndex::kRoot;
@@ -215,7 +215,7 @@ int64_t KvCache::adopt(Sequence sequence, std::span<const int32_t> tokens) {
     if (!child) break;
     path_.push_back(node = *child);
   }
-  // All blocks that the next query looks at must still be there.
+  // All blocks that the next query attends to must still exist.
   const auto complete = [&](int64_t count) {
     for (size_t g = 0; g < layout_.groups.size(); ++g) {
       for (int64_t i = first_needed(layout_.groups[g], count * kKvBlock); i < count; ++i) {
@@ -255,7 +255,7 @@ void KvCache::publish(Sequence sequence, std::span<const int32_t> tokens) {
     } else if (std::any_of(entry.tables.begin(), entry.tables.end(), own)) {
       node = prefixes_.add(node, piece);
     } else {
-      break;  // the window has left no block to begin with
+      break;  // the window has released all earlier blocks
     }
     path_.push_back(node);
     for (size_t g = 0; g < entry.tables.size(); ++g) {
@@ -266,7 +266,7 @@ void KvCache::publish(Sequence sequence, std::span<const int32_t> tokens) {
   touch_path();
 }
 
-// One block of a table and its node: the node gets it, or the table gets the node's.
+// Makes a table and a node share one block: the node's, or else the table's.
 void KvCache::share(PrefixIndex::Node node, size_t group, int32_t& block) {
   const int32_t known = prefixes_.blocks(node)[group];
   if (known == block) return;
@@ -276,14 +276,13 @@ void KvCache::share(PrefixIndex::Node node, size_t group, int32_t& block) {
     block = known;
     return;
   }
-  // A holder that is not this node can no longer be found: its parent was evicted.
+  // Another holder is unreachable: its parent was evicted.
   if (prefixes_.holder(block) != PrefixIndex::kRoot) evict(prefixes_.holder(block));
   prefixes_.hold(node, group, block);
   ++references_[static_cast<size_t>(block)];
 }
 
-// Marks the path as used, its beginning last: ends of texts are evicted before what they begin
-// with.
+// Marks the path as used, its beginning last: suffixes are evicted before their prefixes.
 void KvCache::touch_path() {
   for (auto node = path_.rbegin(); node != path_.rend(); ++node) prefixes_.touch(*node);
 }
@@ -297,10 +296,6 @@ void KvCache::evict(PrefixIndex::Node node) {
     drop_reference(block);
   }
   prefixes_.remove(node);
-}
-
-void KvCache::forget_prefixes() {
-  while (prefixes_.any() != PrefixIndex::kRoot) evict(prefixes_.any());
 }
 
 KvView KvCache::view(std::span<const Sequence> sequences, std::vector<KvTable>& tables) const {

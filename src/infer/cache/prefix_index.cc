@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostBuckets = 1 << 16;
 
-// splitmix64's finish: every bit of x reaches every bit of the result.
+// Finalizer of splitmix64: every bit of x affects every bit of the result.
 uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
@@ -52,7 +52,7 @@ std::optional<PrefixIndex::Node> PrefixIndex::find(Node parent,
 }
 
 PrefixIndex::Node PrefixIndex::add(Node parent, std::span<const int32_t> tokens) {
-  HEED_CHECK(tokens.size() == block_tokens_, "prefix index: not a block of tokens");
+  HEED_CHECK(tokens.size() == block_tokens_, "prefix index: tokens must be one block");
   Node node;
   if (removed_.empty()) {
     node = static_cast<Node>(entries_.size());
@@ -74,7 +74,7 @@ PrefixIndex::Node PrefixIndex::add(Node parent, std::span<const int32_t> tokens)
 
 void PrefixIndex::remove(Node node) {
   for (const int32_t block : blocks(node)) {
-    HEED_CHECK(block == kNoBlock, "prefix index: a node that holds a block is removed");
+    HEED_CHECK(block == kNoBlock, "prefix index: a removed node must hold no block");
   }
   Node* link = &buckets_[bucket(at(node).parent_id, tokens_of(node))];
   while (*link != node) link = &at(*link).next_in_bucket;
@@ -85,7 +85,7 @@ void PrefixIndex::remove(Node node) {
 
 void PrefixIndex::hold(Node node, size_t group, int32_t block) {
   int32_t& slot = blocks_[static_cast<size_t>(node) * groups_ + group];
-  HEED_CHECK(slot == kNoBlock && holder(block) == kRoot, "prefix index: held already");
+  HEED_CHECK(slot == kNoBlock && holder(block) == kRoot, "prefix index: a block must be held once");
   slot = block;
   holders_[static_cast<size_t>(block)] = node;
 }
@@ -106,7 +106,7 @@ PrefixIndex::Node PrefixIndex::oldest_idle() const {
   for (Node node = oldest_; node != kRoot; node = at(node).newer) {
     if (at(node).idle > 0) return node;
   }
-  HEED_CHECK(false, "prefix index: no idle block");
+  HEED_CHECK(false, "prefix index: there must be an idle block");
   return kRoot;
 }
 

@@ -1,9 +1,9 @@
-// Which blocks hold the keys of which beginnings of texts.
+// Prefix caching: which KV blocks hold which prefixes of prompts.
 //
-// A tree: a node stands for one block's worth of tokens after those of its parent, and names a
-// block in each group of layers (or none, where a window has passed on). Nodes are found by a hash
-// of parent and tokens, and compared token by token, so equal hashes cannot mix texts up. Only
-// indices: the cache counts references.
+// A tree: a node stands for one block of tokens after those of its parent, and has a KV block in
+// each group of layers (none where a window has released it). Nodes are found by a hash of parent
+// and tokens and compared token by token, so that a collision does no harm. Holds indices only: the
+// cache counts references.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class PrefixIndex {
   static constexpr Node kRoot = -1;
   static constexpr int32_t kNoBlock = -1;
 
-  // For up to `blocks` blocks and texts in steps of `block_tokens`.
+  // For up to `blocks` blocks of `block_tokens` tokens.
   PrefixIndex(int64_t blocks, int64_t block_tokens, size_t groups);
 
   // The child of `parent` with these tokens.
   std::optional<Node> find(Node parent, std::span<const int32_t> tokens) const;
   Node add(Node parent, std::span<const int32_t> tokens);
-  // The node must hold no block. What it was the parent of is never found again.
+  // The node must hold no block. Its children become unreachable.
   void remove(Node node);
 
   // Blocks by group; kNoBlock: none.
@@ -35,19 +35,17 @@ class PrefixIndex {
   void hold(Node node, size_t group, int32_t block);
   void let_go(Node node, size_t group);
 
-  // A held block that no sequence names is idle. The cache tells when that begins and ends.
+  // A held block that no sequence uses is idle; the cache sets that.
   void set_idle(int32_t block, bool idle);
   int64_t idle() const { return idle_; }
-  // The node least recently used among those with an idle block. Exists while idle() > 0.
+  // The least recently used node with an idle block. Exists while idle() > 0.
   Node oldest_idle() const;
-  // Says that a node is in use now, and more recently than those touched before.
+  // Makes a node the most recently used one.
   void touch(Node node);
-  // Any node; kRoot: there are none.
-  Node any() const { return oldest_; }
 
  private:
   struct Entry {
-    uint64_t id = 0;         // never used twice, unlike the entry's index
+    uint64_t id = 0;         // unique, unlike the entry's index
     uint64_t parent_id = 0;  // 0: the root
     int32_t idle = 0;        // of its blocks
     Node next_in_bucket = kRoot;
@@ -67,7 +65,7 @@ class PrefixIndex {
   std::vector<Entry> entries_;
   std::vector<int32_t> tokens_;  // [entries, block_tokens]
   std::vector<int32_t> blocks_;  // [entries, groups]
-  std::vector<Node> removed_;    // entries to use again
+  std::vector<Node> removed_;    // entries to reuse
   std::vector<Node> buckets_;    // heads of lists
   std::vector<Node> holders_;    // [blocks]
   Node oldest_ = kRoot, newest_ = kRoot;

@@ -11,7 +11,7 @@ void DecodeBatch::clear() {
 }
 
 bool DecodeBatch::add(KvCache::Sequence sequence, std::span<const int32_t> tokens) {
-  HEED_CHECK(!tokens.empty(), "decode batch: a sequence without rows");
+  HEED_CHECK(!tokens.empty(), "decode batch: tokens must not be empty");
   const int64_t first = cache_.length(sequence), rows = static_cast<int64_t>(tokens.size());
   if (!cache_.extend(sequence, rows)) return false;
   sequences_.push_back(sequence);

@@ -1,12 +1,12 @@
-// The rows of one step of decoding: for each sequence its next tokens, with room for their keys.
+// The batch of one decoder pass: the next tokens of each sequence, with KV blocks for them.
 //
 //   step.clear();
-//   step.add(running, {&next_token, 1});      // one row of a sequence that generates
-//   step.add(waiting, chunk_of_a_prompt);     // and some of one that begins
+//   step.add(running, {&next_token, 1});      // decode step
+//   step.add(waiting, chunk_of_a_prompt);     // prefill
 //   Var hidden = transformer.decode(ctx, step.batch(), step.view());
 //   Var logits = transformer.logits(ctx, take_rows(ctx, hidden, step.last_rows()));
 //
-// Kept from step to step, it allocates nothing once it has grown.
+// Reused from step to step, it allocates nothing once it has grown.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class DecodeBatch {
   explicit DecodeBatch(KvCache& cache) : cache_(cache) {}
 
   void clear();
-  // At least one token, and each sequence once in a batch. False: the cache has no room, and
-  // nothing has changed.
+  // At least one token; each sequence once in a batch. False: not enough KV blocks, nothing
+  // changed.
   [[nodiscard]] bool add(KvCache::Sequence sequence, std::span<const int32_t> tokens);
 
   bool empty() const { return sequences_.empty(); }
@@ -33,7 +33,7 @@ class DecodeBatch {
   // The row of each sequence's last token.
   std::span<const int32_t> last_rows() const { return last_rows_; }
 
-  // Borrow this, until the next clear() or add().
+  // Views, valid until the next clear() or add().
   Batch batch() const;
   KvView view() { return cache_.view(sequences_, tables_); }
 

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-// A prompt as decoder-only models read it: without the end that a template puts after a text, which
-// would say that nothing follows. Of an empty text the token that begins one, if there is any.
+// The ids of a prompt for decoder-only models: without the end token that the template may add,
+// which would end the answer at once. An empty text is the begin token, if there is one.
 std::vector<int32_t> prompt_ids(const Model& model, std::string_view text);
 
 }  // namespace heed

@@ -10,11 +10,11 @@
 namespace heed {
 namespace {
 
-// Of models without a table of positions: longer sources than this many times what they were
-// trained on are a mistake, and attention would take hours over them.
+// Models without a table of positions refuse sources beyond this many times their training length:
+// attention would take hours.
 constexpr int64_t kMostTimesTrained = 16;
 
-// New tokens where nobody says how many.
+// Default maximum number of new tokens.
 constexpr int64_t kTargetPerSource = 3, kTargetBase = 64, kContinuation = 128;
 
 [[noreturn]] void refuse(const std::string& message, const std::string& hint) {
@@ -43,7 +43,7 @@ bool is_code(std::string_view text) {
   return (text.size() == 2 || text.size() == 3) && std::ranges::all_of(text, is_lower);
 }
 
-// Whether a piece is called as languages are: __de__, >>de<<, <2de>, de_DE or deu_Latn.
+// Whether a piece has the form of a language token: __de__, >>de<<, <2de>, de_DE or deu_Latn.
 bool names_language(std::string_view text) {
   const auto within = [&](std::string_view before, std::string_view after) {
     return text.size() > before.size() + after.size() && text.starts_with(before) &&
@@ -59,8 +59,8 @@ bool names_language(std::string_view text) {
          std::ranges::all_of(place.substr(1), is_lower);
 }
 
-// Any vocabulary has pieces that are called as languages are ("de", "it"): a token counts only if
-// it is special, or has a form that words do not have.
+// Any vocabulary has pieces such as "de" and "it": a token is a language only if it is special, or
+// has a form that words do not have.
 std::optional<int32_t> find_language(const Tokenizer& tokenizer, const std::string& language) {
   std::string country;  // mBART's German is de_DE, its French fr_XX
   for (const char c : language) country += is_lower(c) ? static_cast<char>(c - 32) : c;
@@ -80,7 +80,7 @@ int32_t language_id(const Model& model, const std::string& language) {
          "(fr), or fra_Latn");
 }
 
-// Puts the languages' tokens where multilingual models expect them.
+// Inserts the language tokens where multilingual models expect them.
 void add_languages(const Model& model, const Request& request, Encoding& source,
                    SearchOptions& options) {
   const auto insert_first = [&](int32_t id) {
@@ -96,8 +96,8 @@ void add_languages(const Model& model, const Request& request, Encoding& source,
   }
   if (request.target_language.empty()) return;
   const int32_t id = language_id(model, request.target_language);
-  // Marian's multilingual models and MADLAD read the wish in the source; others begin their target
-  // with it.
+  // Marian's multilingual models and MADLAD have the target language in the source; others begin
+  // the target with it.
   const std::string piece = model.tokenizer().piece(id);
   if (piece.starts_with(">>") || piece.starts_with("<2")) {
     insert_first(id);
@@ -111,14 +111,14 @@ int64_t longest_source(const Model& model) {
                                      : kMostTimesTrained * model.max_positions();
 }
 
-// Cuts what is longer than the model reads, but keeps the token that ends it.
+// Truncates a source beyond the context length, but keeps its end token.
 void fit_source(const Model& model, const Request& request, Encoding& source, RequestPlan& plan) {
   const auto most = static_cast<size_t>(longest_source(model));
   if (source.ids.size() <= most) return;
   if (!request.may_truncate) {
-    refuse("the source has " + std::to_string(source.ids.size()) + " tokens and the model reads " +
-               std::to_string(most),
-           "translate it in parts, or allow it to be cut");
+    refuse("the source must have at most " + std::to_string(most) + " tokens, got " +
+               std::to_string(source.ids.size()),
+           "translate it in parts, or allow truncation");
   }
   const auto& ends = model.search_options().end_ids;
   const bool keep_last = std::ranges::find(ends, source.ids.back()) != ends.end();
@@ -140,7 +140,7 @@ void plan_source(const Model& model, const Request& request, SearchOptions& opti
     source = model.tokenizer().encode(request.text);
   }
   if (source.ids.empty()) {
-    refuse("the source is empty", "give at least one token");
+    refuse("the source must not be empty", "give at least one token");
   }
   if (source.is_special.empty()) source.is_special.resize(source.ids.size());
   add_languages(model, request, source, options);
@@ -166,7 +166,7 @@ void plan_prompt(const Model& model, const Request& request, RequestPlan& plan) 
   } else {
     plan.prompt = prompt_ids(model, request.text);
   }
-  if (plan.prompt.empty()) refuse("the prompt is empty", "give at least one token");
+  if (plan.prompt.empty()) refuse("the prompt must not be empty", "give at least one token");
   plan.input_tokens = static_cast<int64_t>(plan.prompt.size());
 }
 
@@ -180,7 +180,7 @@ void plan_prefix(const Model& model, const Request& request, RequestPlan& plan) 
   check_ids(plan.prompt, model.vocabulary(), model.has_source() ? "prefix" : "prompt");
 }
 
-// The greatest number of new tokens, from what was asked for and what is possible.
+// The maximum number of new tokens, from the options and the context length.
 void plan_lengths(const Model& model, const SearchOptions& o, RequestPlan& plan) {
   const auto prompt = static_cast<int64_t>(plan.prompt.size());
   const int64_t source = static_cast<int64_t>(plan.source.size());
@@ -188,19 +188,19 @@ void plan_lengths(const Model& model, const SearchOptions& o, RequestPlan& plan)
   if (most == 0 && o.max_length > 0) {
     most = o.max_length - prompt;
     if (most < 1) {
-      refuse("max_length is " + std::to_string(o.max_length) + ", and the prompt alone has " +
-                 std::to_string(prompt) + " tokens",
-             "ask for max_new_tokens instead");
+      refuse("max_length must be above the prompt's " + std::to_string(prompt) + " tokens, got " +
+                 std::to_string(o.max_length),
+             "set max_new_tokens instead");
     }
   }
   if (most == 0)
     most = model.has_source() ? kTargetPerSource * source + kTargetBase : kContinuation;
   if (model.positions_are_fixed()) {
-    // The last token is not run.
+    // The last token is never an input.
     const int64_t room = model.max_positions() - prompt + 1;
     if (room < 1) {
-      refuse("the prompt has " + std::to_string(prompt) + " tokens and the model reads " +
-                 std::to_string(model.max_positions()),
+      refuse("the prompt must have at most " + std::to_string(model.max_positions()) +
+                 " tokens, got " + std::to_string(prompt),
              "shorten it");
     }
     most = std::min(most, room);
@@ -208,13 +208,13 @@ void plan_lengths(const Model& model, const SearchOptions& o, RequestPlan& plan)
   plan.search.max_new_tokens = most;
   plan.search.min_new_tokens = std::max(o.min_new_tokens, o.min_length - prompt);
   if (plan.search.min_new_tokens > most) {
-    refuse("at least " + std::to_string(plan.search.min_new_tokens) +
-               " new tokens were asked for, and at most " + std::to_string(most) + " are possible",
-           "lower the least, or raise the most");
+    refuse("the minimum number of new tokens must be at most " + std::to_string(most) + ", got " +
+               std::to_string(plan.search.min_new_tokens),
+           "lower the minimum, or raise the maximum");
   }
 }
 
-// A phrase as it may stand in a text: at its beginning, or after a space.
+// A phrase as ids: after a space, and if `both` at the beginning of a text too.
 void add_phrase(const Model& model, const std::string& text, bool both, Phrases& phrases) {
   const EncodeOptions plain{.special_tokens = false, .side = TextSide::target};
   std::vector<int32_t> within = model.tokenizer().encode_ids(" " + text, plain);
@@ -238,12 +238,12 @@ void plan_phrases(const Model& model, const SearchOptions& o, SearchPlan& plan) 
   for (const auto& phrase : plan.required) check_ids(phrase, model.vocabulary(), "required phrase");
 }
 
-// Only the text's end has to be looked at: what comes before was looked at when it was the end.
+// Searches the end of the text only: earlier parts were searched in earlier steps.
 void plan_stops(const Model& model, const SearchOptions& o, SearchPlan& plan) {
   if (o.stop.empty()) return;
   size_t longest = 0;
   for (const std::string& text : o.stop) longest = std::max(longest, text.size());
-  // A token is at least a byte, but for special ones; these may stand between.
+  // A token has at least one byte, except special ones.
   const size_t window = longest + 16;
   plan.stops = [tokenizer = model.tokenizer_pointer(), stop = o.stop,
                 window](std::span<const int32_t> ids) {
@@ -268,7 +268,7 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   plan_prefix(model, request, plan);
   plan_lengths(model, options, plan);
   plan_phrases(model, options, plan.search);
-  if (!options.stop.empty()) model.tokenizer();  // or says that there is none
+  if (!options.stop.empty()) model.tokenizer();  // throws if there is none
   plan_stops(model, options, plan.search);
   check_token_ids(options, model.vocabulary());
   plan.search.stream = request.stream;

@@ -5,26 +5,25 @@
 namespace heed {
 namespace {
 
-// Ids of what precedes that can have a say in how the next ones are decoded.
+// Preceding ids that can affect how the next ones are decoded.
 constexpr size_t kContext = 8;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // decoded from part of a character
 constexpr size_t kLongestCharacter = 4;
 
-// Whether the text may end within a character: tokenizers of bytes keep them as they are, others
-// put U+FFFD.
+// Whether the text may end within a character: byte tokenizers keep the bytes, others put U+FFFD.
 bool ends_within_character(std::string_view text) {
   if (text.ends_with(kReplacement)) return true;
   for (size_t n = 1; n < kLongestCharacter && n <= text.size(); ++n) {
     const auto byte = static_cast<unsigned char>(text[text.size() - n]);
     if (byte < 0x80) return false;
-    if (byte < 0xC0) continue;  // not the first of its character
+    if (byte < 0xC0) continue;  // continuation byte
     const size_t bytes = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
     return bytes > n;
   }
   return false;
 }
 
-// How long the end of `text` is that may be the beginning of `stop`.
+// Length of the longest suffix of `text` that is a prefix of `stop`.
 size_t begun(std::string_view text, std::string_view stop) {
   for (size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n) {
     if (text.ends_with(stop.substr(0, n))) return n;
@@ -42,7 +41,7 @@ TextStream::TextStream(TokenizerPtr tokenizer, std::vector<std::string> stop,
   read_ = ids_.size();
 }
 
-// Moves the text of ids that have come into held_.
+// Appends the text of new ids to held_.
 void TextStream::read_new(bool all) {
   const std::span<const int32_t> ids(ids_);
   const std::string known = tokenizer_->decode(ids.subspan(from_, read_ - from_));

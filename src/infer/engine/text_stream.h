@@ -1,12 +1,11 @@
-// The text of ids that come one by one.
+// Streaming detokenization: text from ids, one by one.
 //
 //   TextStream stream(tokenizer, {"\n\n"}, prompt);
-//   show(stream.add(id));        // what can be shown for certain
+//   show(stream.add(id));        // final text
 //   show(stream.finish());       // the rest
 //
-// A character may be spread over several ids, and a stop text over several pieces: what may still
-// turn into one is held back. The pieces together are the decoding of all ids, up to the first
-// stop text.
+// A character may span several ids, and a stop string several pieces: a possible beginning of one
+// is held back. The pieces together are the decoding of all ids, up to the first stop string.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@ namespace heed {
 
 class TextStream {
  public:
-  // `before`: ids that the text follows; a word's space is told by them.
+  // `before`: ids before the text, which decide whether its first word has a space.
   TextStream(TokenizerPtr tokenizer, std::vector<std::string> stop,
              std::span<const int32_t> before);
 
@@ -33,8 +32,8 @@ class TextStream {
 
   TokenizerPtr tokenizer_;
   std::vector<std::string> stop_;
-  std::vector<int32_t> ids_;    // some before, and those that came
-  size_t from_ = 0, read_ = 0;  // ids_[from_, read_) are the context of what is read next
+  std::vector<int32_t> ids_;    // the last ones before, then the added ones
+  size_t from_ = 0, read_ = 0;  // ids_[from_, read_): context of the next ids
   std::string held_;
   bool stopped_ = false;
 };

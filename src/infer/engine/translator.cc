@@ -1,4 +1,4 @@
-// Whole texts through an engine: sentences out of them, and their answers put back together.
+// Translator and Generator: splits texts into sentences, and joins their translations.
 #include <algorithm>
 
 #include "heed/engine.h"
@@ -12,9 +12,9 @@
 namespace heed {
 namespace {
 
-// One piece of a text, which is a request, and where it stands.
+// A piece of a text, translated by one request.
 struct Piece {
-  size_t text;  // which
+  size_t text;  // index
   TextSpan span;
 };
 
@@ -22,8 +22,8 @@ std::string_view part(std::string_view text, TextSpan span) {
   return text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
 }
 
-// Where to cut a span in two: after the white space nearest to its middle, or there in a text
-// without any; between characters.
+// Where to cut a span in two: after the white space nearest to its middle, or in the middle without
+// any; between characters.
 int64_t middle_of(std::string_view text, TextSpan span) {
   const int64_t middle = (span.begin + span.end) / 2;
   int64_t best = -1, fallback = -1;
@@ -38,7 +38,7 @@ int64_t middle_of(std::string_view text, TextSpan span) {
     if (nearer(fallback)) fallback = next;
     at = next;
   }
-  // A space at the very edge would leave the rest as long as it was.
+  // A cut near an edge would leave the rest as long as before.
   const int64_t quarter = (span.end - span.begin) / 4;
   const bool is_central = best >= 0 && std::abs(best - middle) <= quarter;
   return is_central ? best : fallback;
@@ -47,7 +47,7 @@ int64_t middle_of(std::string_view text, TextSpan span) {
 class Splitter {
  public:
   Splitter(const Model& model, const TranslateOptions& options) : model_(model), options_(options) {
-    // A few are left for languages and the like.
+    // Reserve for language tokens and the like.
     constexpr int64_t kReserve = 4;
     const auto prefix = static_cast<int64_t>(
         options.source_prefix.empty() ? 0
@@ -67,7 +67,7 @@ class Splitter {
 
  private:
   void add(std::string_view text, TextSpan span, size_t index, std::vector<Piece>& pieces) const {
-    // A token has at least a byte, so most sentences need not be encoded to be known short enough.
+    // A token has at least one byte: most sentences fit without being tokenized.
     const bool fits =
         span.end - span.begin < most_tokens_ || count(part(text, span)) <= most_tokens_;
     const int64_t middle = fits ? -1 : middle_of(text, span);
@@ -80,7 +80,7 @@ class Splitter {
   }
 
   int64_t count(std::string_view text) const {
-    // Nothing so long fits, and counting it again and again would take long.
+    // So long a text cannot fit; tokenizing it at every split would be slow.
     constexpr int64_t kMostBytesPerToken = 64;
     if (static_cast<int64_t>(text.size()) > kMostBytesPerToken * most_tokens_) {
       return most_tokens_ + 1;
@@ -93,7 +93,7 @@ class Splitter {
   int64_t most_tokens_;
 };
 
-// A text whose pieces arrive one by one, in order.
+// A translation, assembled from its pieces in order.
 class Assembly {
  public:
   Assembly(std::string_view source, const TranslateOptions& options, size_t pieces, int nbest)
@@ -105,12 +105,12 @@ class Assembly {
   void add(const Piece& piece, Result&& result) {
     between(piece.span.begin);
     at_ = piece.span.end;
-    // As many alternatives as every sentence has.
+    // As many alternatives as the sentence with the fewest.
     const size_t ranks = std::min(result_.alternatives.size(), result.answers.size());
     result_.alternatives.resize(ranks), result_.scores.resize(ranks);
     const auto target = static_cast<int64_t>(result_.alternatives.front().size());
     for (Alignment alignment : result.best().alignments) {
-      // What comes from the prefix comes from none of the text.
+      // Alignments to the source prefix are not part of the text.
       if (alignment.source.end <= prefix_bytes_) continue;
       const int64_t shift = piece.span.begin - prefix_bytes_;
       alignment.source.begin = std::max(alignment.source.begin, prefix_bytes_) + shift;
@@ -133,8 +133,8 @@ class Assembly {
   }
 
  private:
-  // The white space up to there. Sentences that touch stay so, but pieces of one were cut after
-  // their space: the translation has none at its end.
+  // Appends the white space up to `end`. A sentence cut into pieces gets a space between them: the
+  // source's space is at the end of a piece, and translations end without one.
   void between(int64_t end) {
     std::string_view space = part(source_, {at_, end});
     if (space.empty() && at_ > 0 && end < static_cast<int64_t>(source_.size()) &&
@@ -154,10 +154,10 @@ class Assembly {
 
 namespace {
 
-// What a sentence's terms ask of its search.
+// The search of a sentence, with the terms in it as required phrases.
 SearchOptions with_terms(SearchOptions search, const std::vector<Term>& terms,
                          std::string_view sentence) {
-  // With fewer beams what is required pushes the rest of the sentence out.
+  // With fewer beams, required phrases displace the rest of the sentence.
   constexpr int kFewestBeams = 4;
   bool has_terms = false;
   for (const Term& term : terms) {
@@ -185,7 +185,7 @@ Model checked(Model model) {
                 "a model of family " + model.family() + " does not translate",
                 "this needs an encoder_decoder model; a decoder_only one can generate");
   }
-  model.tokenizer();  // or says that there is none
+  model.tokenizer();  // throws if there is none
   return model;
 }
 
@@ -236,13 +236,13 @@ void Translator::translate(const std::vector<std::string>& texts, const Translat
                         .stream = requests.size(),
                         .may_truncate = true});
   }
-  size_t next = 0;  // text to be given
+  size_t next = 0;  // text to return
   std::optional<Assembly> assembly;
   const auto begin = [&] {
     if (next < texts.size()) assembly.emplace(texts[next], options, counts[next], search.nbest);
   };
-  // Gives what is complete: the text at hand, and those after it that have no pieces.
-  const auto give_complete = [&](size_t done) {
+  // Returns complete texts: the current one, and those after it without pieces.
+  const auto return_complete = [&](size_t done) {
     while (next < texts.size() && done == counts[next]) {
       Translation translation = std::move(*assembly).take();
       translation.terms = used_terms(texts[next], translation.text, options.terms);
@@ -252,19 +252,19 @@ void Translator::translate(const std::vector<std::string>& texts, const Translat
     }
   };
   begin();
-  give_complete(0);
-  size_t done = 0;  // pieces of the text at hand
+  return_complete(0);
+  size_t done = 0;  // pieces of the current text
   const auto on_sentence = [&](size_t i, Result&& result) {
     assembly->add(pieces[i], std::move(result));
     if (++done < counts[next]) return;
-    give_complete(done);
+    return_complete(done);
     done = 0;
   };
   engine_->run(std::move(requests), on_sentence, options.is_cancelled);
 }
 
 Generator::Generator(Model model, const EngineOptions& options) {
-  model.tokenizer();  // or says that there is none
+  model.tokenizer();  // throws if there is none
   engine_ = std::make_unique<Engine>(std::move(model), options);
 }
 

@@ -51,7 +51,7 @@ void add_weight(std::string& json, float weight, int digits) {
   constexpr float kLeast = 1e-6f;
   char text[32];
   char* const end = text + sizeof text;
-  if (!std::isfinite(weight)) {  // of a broken model; JSON has no word for it
+  if (!std::isfinite(weight)) {  // JSON has no NaN or infinity
     json += "null";
     return;
   }
@@ -66,7 +66,7 @@ void add_weight(std::string& json, float weight, int digits) {
 constexpr double kLabelWidth = 74, kGap = 10, kMargin = 20, kLineHeight = 18;
 constexpr double kMapSize = 120;    // of the longer side of a map
 constexpr double kSmallCell = 7;    // smaller ones have no room for a label
-constexpr float kFaintest = 0.02f;  // what is less is not drawn: nobody could see it
+constexpr float kFaintest = 0.02f;  // smaller weights are invisible and not drawn
 
 // A label that fits into kLabelWidth, whole characters only.
 std::string shortened(const std::string& text) {
@@ -115,7 +115,7 @@ class Drawing {
             const std::string& more) {
     body_ += "<text class=\"" + std::string(style) + "\" x=\"" + number(x) + "\" y=\"" + number(y) +
              "\"" + more + ">" + in_xml(content) + "</text>\n";
-    // About: there is nothing here that could measure text.
+    // An estimate: text cannot be measured here.
     width_ = std::max(width_, x + 8 * std::min<double>(80, static_cast<double>(content.size())));
   }
 
@@ -134,7 +134,7 @@ class Drawing {
     const double map_width = cell * static_cast<double>(keys);
     const double map_height = cell * static_cast<double>(queries);
     y_ += 2 * kLineHeight;
-    text("kind", kMargin, y_, std::string(name(kind)) + " attention", "");
+    text("kind", kMargin, y_, std::string(name_of(kind)) + " attention", "");
     y_ += kLineHeight;
     for (int h = 0; h < layers[0]->heads; ++h) {
       text("soft", left + h * (map_width + kGap), y_, "head " + std::to_string(h + 1), "");
@@ -193,7 +193,7 @@ std::string attention_html(const AttentionView& view, std::string_view title) {
     for (const float p : layer.probabilities) {
       bytes.push_back(static_cast<uint8_t>(std::lround(255 * std::clamp(p, 0.0f, 1.0f))));
     }
-    layers.push_back({{"kind", name(layer.kind)},
+    layers.push_back({{"kind", name_of(layer.kind)},
                       {"layer", layer.layer},
                       {"heads", layer.heads},
                       {"queries", layer.queries},
@@ -205,7 +205,7 @@ std::string attention_html(const AttentionView& view, std::string_view title) {
                      {"source", texts_of(view.source)},
                      {"target", texts_of(view.target)},
                      {"layers", std::move(layers)}};
-  // No text, whatever it says, may end the script that it stands in.
+  // No text may end the script that contains it.
   std::string json;
   for (const char c : json_text(data)) {
     if (c == '<') {
@@ -223,7 +223,7 @@ std::string attention_svg(const AttentionView& view, std::string_view title) {
   return Drawing(view, title).svg();
 }
 
-// Written at once, not as a tree of values first: there are millions.
+// Written directly, without a JSON tree: there are millions of values.
 std::string attention_json(const AttentionView& view, int digits) {
   const auto tokens = [](const std::vector<AttentionToken>& list) {
     Json json = Json::array();
@@ -239,7 +239,7 @@ std::string attention_json(const AttentionView& view, int digits) {
   json += "\"layers\":[";
   for (const AttentionLayer& layer : view.layers) {
     json += &layer == view.layers.data() ? "{" : ",{";
-    json += "\"kind\":\"" + std::string(name(layer.kind)) +
+    json += "\"kind\":\"" + std::string(name_of(layer.kind)) +
             "\",\"layer\":" + std::to_string(layer.layer) + ",\"heads\":[";
     for (int h = 0; h < layer.heads; ++h) {
       json += h == 0 ? "[" : ",[";

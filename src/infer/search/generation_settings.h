@@ -1,4 +1,4 @@
-// What a model's files say about how it generates.
+// Search options of a model's config files.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace heed {
 
 struct GenerationSettings {
   SearchOptions search;
-  std::vector<std::string> names;  // of the fields that are set, sorted
+  std::vector<std::string> names;  // of the keys that are set, sorted
 };
 
 // Reads config.json, and over it generation_config.json (null: there is none), both as Hugging Face

@@ -29,7 +29,7 @@ void Hypotheses::add(Hypothesis hypothesis, int64_t new_tokens) {
 bool Hypotheses::is_done(double best_sum, int64_t new_tokens) const {
   if (!is_full()) return false;
   if (options_.early_stopping == EarlyStopping::yes) return true;
-  // With a penalty above 0 longer texts are divided by more, so that the longest could still win.
+  // With a penalty above 0 the score grows with length, so that the longest could still win.
   const bool longest =
       options_.early_stopping == EarlyStopping::never && options_.length_penalty > 0;
   const double attainable = penalised(best_sum, longest ? max_new_tokens_ : new_tokens, options_);

@@ -1,6 +1,6 @@
-// The finished texts of one beam search: the best `beam` of them, and whether more can come.
+// The finished hypotheses of one beam search: the best `beam`, and whether the search is done.
 //
-// The rules are those of transformers' BeamHypotheses, so that the answers are the same.
+// The rules of transformers' BeamHypotheses, so that the answers are the same.
 #pragma once
 
 #include <cstdint>
@@ -28,16 +28,16 @@ class Hypotheses {
   Hypotheses(const SearchOptions& options, int64_t max_new_tokens)
       : options_(options), max_new_tokens_(max_new_tokens) {}
 
-  // Whether one with this sum of `new_tokens` is among the best; the others need not be made.
+  // Whether a hypothesis with this sum and `new_tokens` would be among the best.
   bool would_keep(double sum, int64_t new_tokens) const;
-  // One with `new_tokens` new tokens; kept if it is among the best.
+  // Kept if it is among the best.
   void add(Hypothesis hypothesis, int64_t new_tokens);
   bool is_full() const { return list_.size() >= static_cast<size_t>(options_.beam); }
-  // Whether nothing that is unfinished will get in: the best of it has this sum of `new_tokens`.
+  // Whether no live sequence can enter: the best of them has this sum and `new_tokens`.
   bool is_done(double best_sum, int64_t new_tokens) const;
 
   const std::vector<Hypothesis>& list() const { return list_; }
-  // The best n, best first; of equal ones the one that was finished last.
+  // The best n, best first; of equal ones the last finished first.
   std::vector<Hypothesis> take_best(int n) &&;
 
  private:

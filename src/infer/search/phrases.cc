@@ -15,8 +15,8 @@ bool contains(std::span<const int32_t> text, std::span<const int32_t> phrase) {
          std::search(text.begin(), text.end(), phrase.begin(), phrase.end()) != text.end();
 }
 
-// How much of the phrase's beginning the text ends with.
-size_t under_way(std::span<const int32_t> text, std::span<const int32_t> phrase) {
+// Length of the longest prefix of the phrase that the text ends with.
+size_t matched_prefix(std::span<const int32_t> text, std::span<const int32_t> phrase) {
   for (size_t n = std::min(phrase.size() - 1, text.size()); n > 0; --n) {
     if (ends_with(text, phrase.first(n))) return n;
   }
@@ -35,7 +35,7 @@ void completions(const Phrases& phrases, std::span<const int32_t> text, std::vec
 
 PhraseProgress progress(const Phrases& required, std::span<const int32_t> text) {
   PhraseProgress result;
-  size_t best = 0;  // tokens of the phrase that is under way
+  size_t best = 0;  // tokens of the phrase in progress
   for (const std::vector<int32_t>& phrase : required) {
     const auto length = static_cast<int64_t>(phrase.size());
     if (phrase.empty()) continue;
@@ -44,7 +44,7 @@ PhraseProgress progress(const Phrases& required, std::span<const int32_t> text) 
       continue;
     }
     result.left += length;
-    const size_t begun = under_way(text, phrase);
+    const size_t begun = matched_prefix(text, phrase);
     if (begun < best) continue;
     if (begun > best) result.next.clear(), best = begun;
     result.next.push_back(phrase[begun]);

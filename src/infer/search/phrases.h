@@ -1,5 +1,5 @@
-// Phrases that must not, or must, occur in a text. All is told from the text itself, so that
-// nothing has to be kept when beams fork.
+// Phrases that must not, or must, occur. Progress is computed from the sequence alone, so that a
+// fork of a beam has no state to copy.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,14 @@ using Phrases = std::vector<std::vector<int32_t>>;
 // Appends every id that would complete a phrase after `text`.
 void completions(const Phrases& phrases, std::span<const int32_t> text, std::vector<int32_t>& ids);
 
-// How far a text has come with phrases that it must contain.
+// Progress of a sequence with required phrases.
 struct PhraseProgress {
-  int64_t met = 0;            // tokens: of whole phrases, and of the one that is under way
-  int64_t begun = 0;          // of those, the latter's: in vain if another token comes now
-  int64_t left = 0;           // tokens that are missing
-  std::vector<int32_t> next;  // ids that bring it on: of the phrase under way, or any first ones
+  int64_t met = 0;            // tokens of complete phrases and of the one in progress
+  int64_t begun = 0;          // of the one in progress: lost if another token follows
+  int64_t left = 0;           // missing tokens
+  std::vector<int32_t> next;  // ids that continue the phrase in progress, or begin one
 };
-// Not necessarily the longest that is under way could be finished alone: the one nearest to its
-// end counts, the others start anew.
+// Of several phrases in progress the longest matched one counts.
 PhraseProgress progress(const Phrases& required, std::span<const int32_t> text);
 
 }  // namespace heed

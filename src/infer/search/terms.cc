@@ -24,8 +24,8 @@ std::u32string lower(std::string_view text) {
   return points;
 }
 
-// Whether two characters side by side are of one word. From U+2E80 on come the scripts of Chinese
-// and Japanese, whose words touch.
+// Whether two adjacent characters are of one word. From U+2E80 on are the scripts of Chinese and
+// Japanese, which have no spaces between words.
 bool are_joined(char32_t a, char32_t b) {
   constexpr char32_t kWithoutSpaces = 0x2E80;
   return a < kWithoutSpaces && b < kWithoutSpaces && is_word_character(a) && is_word_character(b);

@@ -1,12 +1,12 @@
-// Terminology: which words of a source must become which words of its translation.
+// Terminology: glossary terms in a source.
 #pragma once
 
 #include <string_view>
 
 namespace heed {
 
-// Whether `words` stand in the text as whole words, in upper or lower case: "car" is in "The Car."
-// and not in "carpet". In scripts without spaces between words every place is a word's.
+// Whether the text contains `words` as whole words, in any case: "car" is in "The Car." and not in
+// "carpet". In scripts without spaces every position is a word boundary.
 bool contains_words(std::string_view text, std::string_view words);
 
 }  // namespace heed

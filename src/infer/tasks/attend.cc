@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-// A piece as people read it: "Ġcat" and "▁cat" are " cat" to a tokenizer.
+// A piece as plain text: "Ġcat" and "▁cat" are " cat".
 std::string readable(const Tokenizer& tokenizer, int32_t id, TextSide side) {
   if (id < 0 || id >= tokenizer.vocabulary_size()) return std::to_string(id);
   const std::string text =
@@ -32,8 +32,8 @@ std::vector<AttentionToken> tokens_of(const Model& model, const std::vector<int3
   return tokens;
 }
 
-// How many maps of each kind there are, one for each layer and head: what decides how many tokens
-// fit into so many weights.
+// The number of maps of each kind, one for each layer and head, which limits the tokens for a
+// number of weights.
 struct MapCounts {
   double encoder = 0, decoder = 0, cross = 0;
 
@@ -47,11 +47,11 @@ struct MapCounts {
     if (config.has_both()) cross = decoder;
   }
 
-  // Tokens of the source, or of the only text, beside a target that is as long.
+  // Tokens of the source, or of the only text, with a target of the same length.
   int64_t source_tokens(double weights) const {
     return whole(std::sqrt(weights / std::max(encoder + decoder + cross, 1.0)));
   }
-  // Tokens of the target beside such a source: decoder t² + cross s t + encoder s² = weights.
+  // Tokens of the target with such a source: decoder t² + cross s t + encoder s² = weights.
   int64_t target_tokens(double weights, int64_t source) const {
     const auto s = static_cast<double>(source);
     const double half = cross * s / 2, rest = std::max(weights - encoder * s * s, 0.0);
@@ -64,14 +64,14 @@ struct MapCounts {
   }
 };
 
-// What the decoder reads, and whether the text's end comes next.
+// The decoder's input, and whether the end token follows.
 struct Target {
   std::vector<int32_t> ids;
   bool ends = true;
 };
 
-// What the model itself writes: as much as it likes, but no more than `most` tokens, of which a
-// decoder that has a start reads all but the last.
+// The model's own translation, of at most `most` tokens; the last one is not an input of the
+// decoder.
 Target written(const Model& model, const std::vector<int32_t>& source, int64_t most,
                const TaskOptions& options, const AttendLimits& limits) {
   constexpr std::chrono::milliseconds kGlance{20};
@@ -81,18 +81,18 @@ Target written(const Model& model, const std::vector<int32_t>& source, int64_t m
     SearchOptions search = model.search_options();
     search.max_new_tokens = most;
     search.min_new_tokens = std::min(own.min_new_tokens, most), search.min_length = 0;
-    search.forced_last_id = -1;  // it would end what goes on
+    search.forced_last_id = -1;  // it would hide that the answer was cut
     request.search = std::move(search);
   }
   Engine engine(model, {.threads = options.threads});
   const Handle handle = engine.submit(request);
-  // The engine's end cancels what it has.
+  // The destructor of the engine cancels the request.
   while (!handle.wait_for(kGlance)) throw_if_cancelled(limits.is_cancelled);
   const Result result = handle.get();
   return {.ids = result.best().ids, .ends = result.best().finish != FinishReason::length};
 }
 
-// The text that came with the source.
+// The given target.
 Target given(const Model& model, const TaskInput& input) {
   const ModelConfig& config = model.network().config();
   Target target;
@@ -122,18 +122,6 @@ void keep(const AttentionMaps& maps, const AttentionView& view,
 }
 
 }  // namespace
-
-const char* name(AttentionKind kind) {
-  switch (kind) {
-    case AttentionKind::encoder:
-      return "encoder";
-    case AttentionKind::decoder:
-      return "decoder";
-    case AttentionKind::cross:
-      return "cross";
-  }
-  return "";
-}
 
 AttentionView attend(const Model& model, const TaskInput& input, const TaskOptions& options,
                      const AttendLimits& limits) {

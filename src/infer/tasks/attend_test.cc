@@ -83,7 +83,7 @@ TEST_F(AttendTest, ShowsSourceAndTarget) {
   EXPECT_EQ(texts_of(view.target), (Texts{"[PAD]", "[CLS]", "a", "dog", "."}));
   Texts kinds;
   for (const AttentionLayer& layer : view.layers) {
-    kinds.push_back(std::string(name(layer.kind)) + std::to_string(layer.layer));
+    kinds.push_back(std::string(name_of(layer.kind)) + std::to_string(layer.layer));
   }
   EXPECT_EQ(kinds, (Texts{"encoder0", "encoder1", "decoder0", "decoder1", "decoder2", "cross0",
                           "cross1", "cross2"}));

@@ -1,27 +1,10 @@
-// Labels and scores of texts.
+// Classification and regression.
 #include <algorithm>
-#include <cmath>
 
+#include "infer/tasks/softmax.h"
 #include "infer/tasks/task_runner.h"
 
 namespace heed {
-namespace {
-
-// In double: what is printed should add up to 1.
-std::vector<double> softmax(std::span<const float> logits) {
-  const float highest = *std::ranges::max_element(logits);
-  std::vector<double> probabilities;
-  double sum = 0;
-  for (const float logit : logits) {
-    probabilities.push_back(std::exp(static_cast<double>(logit) - highest));
-    sum += probabilities.back();
-  }
-  for (double& p : probabilities) p /= sum;
-  return probabilities;
-}
-
-}  // namespace
-
 Classifier::Classifier(Model model, const TaskOptions& options)
     : runner_(std::make_shared<TaskRunner>(std::move(model), options)) {
   need_head(runner_->model(), {{Head::classifier, Head::regression}}, "classifying texts");

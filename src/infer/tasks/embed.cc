@@ -1,4 +1,4 @@
-// Vectors of texts.
+// Embeddings of texts.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -27,7 +27,7 @@ Pooling pooling_of(EmbedPooling pooling) {
   return Pooling::mean;
 }
 
-// A text in parts of at most `max_tokens`, each inside the model's template.
+// A text split into chunks of at most `max_tokens`, each with the model's template.
 std::vector<Encoding> chunks_of(const Encoding& whole, int64_t max_tokens) {
   std::vector<size_t> text;
   for (size_t i = 0; i < whole.ids.size(); ++i) {
@@ -134,7 +134,7 @@ std::vector<Embedded> Embedder::embed(const std::vector<TaskInput>& inputs,
                                       const std::function<bool()>& is_cancelled) const {
   const int64_t most = runner_->max_tokens(options.max_tokens);
   const bool in_chunks = options.long_text == LongText::chunks;
-  // With chunks nothing is cut yet.
+  // Chunks are split later: nothing is truncated here.
   std::vector<ReadInput> read =
       runner_->read(inputs, in_chunks ? std::numeric_limits<int64_t>::max() : most);
   std::vector<Embedded> results(inputs.size());
@@ -167,7 +167,7 @@ std::vector<Embedded> Embedder::embed(const std::vector<TaskInput>& inputs,
       vectors[batch.members[s]].assign(row, row + rows.cols());
     }
   });
-  // In the order of the parts, whatever batches they were in.
+  // In the order of the chunks, independent of the batches.
   for (size_t v = 0; v < vectors.size(); ++v) {
     Embedded& result = results[owners[v]];
     if (vectors[v].empty()) continue;

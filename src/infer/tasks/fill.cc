@@ -1,4 +1,4 @@
-// Missing words, from a masked language model.
+// Mask filling, by a masked language model.
 #include <algorithm>
 #include <numeric>
 
@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-// What people write for a mask, whatever the tokenizer calls its own.
+// Common spellings of the mask token.
 constexpr std::string_view kMasks[] = {"[MASK]", "<mask>"};
 
 std::string with_own_mask(std::string text, const std::string& own) {
@@ -29,7 +29,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, end == text.npos ? 0 : end + 1 - begin);
 }
 
-// The likeliest ids of a row of probabilities; of two as likely, the lower id.
+// The most probable ids of a row; of equal ones the lower id.
 std::vector<Candidate> best_of(std::span<const float> probabilities, int top) {
   std::vector<int32_t> ids(probabilities.size());
   std::iota(ids.begin(), ids.end(), 0);
@@ -47,7 +47,7 @@ std::vector<Candidate> best_of(std::span<const float> probabilities, int top) {
   return best;
 }
 
-// The mask's own place: a tokenizer may give it the space before it (RoBERTa's).
+// The span of the mask without the space that RoBERTa's tokenizer includes.
 TextSpan without_space(TextSpan span, const std::string& text) {
   while (span.begin < span.end && text[static_cast<size_t>(span.begin)] == ' ') ++span.begin;
   while (span.begin < span.end && text[static_cast<size_t>(span.end) - 1] == ' ') --span.end;
@@ -56,7 +56,7 @@ TextSpan without_space(TextSpan span, const std::string& text) {
 
 void spell(Filled& filled, const Tokenizer& tokenizer) {
   filled.text = filled.source;
-  // From the end, so that the places before stay right.
+  // From the end, so that earlier spans stay valid.
   for (size_t m = filled.masks.size(); m-- > 0;) {
     FilledMask& mask = filled.masks[m];
     for (Candidate& candidate : mask.candidates) {

@@ -19,7 +19,7 @@ Model checked(Model model) {
   return model;
 }
 
-// As the Treebank writes brackets: those of a tree are not words'.
+// The Treebank's escapes of brackets in words.
 std::string without_brackets(const std::string& word) {
   std::string text;
   for (const char c : word) {

@@ -1,4 +1,4 @@
-// The likeliest next tokens.
+// The most probable next tokens.
 #include "heed/tasks.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-// Places whose candidates are spelt before it is asked again whether to go on.
+// Positions between two polls of is_cancelled.
 constexpr size_t kPlacesBetweenLooks = 64;
 
 // log sum e^(logit / temperature)
@@ -25,7 +25,7 @@ double log_sum_exp(std::span<const float> logits, double temperature) {
   return most / temperature + std::log(sum);
 }
 
-// The likeliest ids of a row of logits; of two as likely, the lower id.
+// The most probable ids of a row of logits; of equal ones the lower id.
 std::vector<Candidate> likeliest(std::span<const float> logits, const PredictOptions& options) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);

@@ -1,4 +1,4 @@
-// Probabilities of texts.
+// Log-probabilities of texts.
 #include <algorithm>
 #include <cmath>
 
@@ -17,13 +17,13 @@ struct Window {
   size_t place = 0;  // of labels[0] in the result
 };
 
-// What of an input is scored, before it is cut into windows.
+// The scored ids of an input, before it is split into windows.
 struct Text {
-  std::vector<int32_t> ids;       // all of them, the context that is not scored first
+  std::vector<int32_t> ids;       // with the context that is not scored first
   std::vector<TextSpan> offsets;  // as many
 };
 
-// Without the tokens that the tokenizer has put after it.
+// Without the special tokens that the tokenizer appended.
 void drop_end(Encoding& encoding) {
   while (!encoding.ids.empty() && encoding.is_special.back()) {
     encoding.ids.pop_back(), encoding.offsets.pop_back(), encoding.is_special.pop_back();
@@ -45,7 +45,7 @@ Text causal_text(const TaskRunner& runner, const TaskInput& input, const ScoreOp
   return text;
 }
 
-// The decoder's start, the target, and its end if that counts.
+// The decoder start token, the target, and its end token if that is scored.
 Text target_text(const TaskRunner& runner, const TaskInput& input, const ScoreOptions& options) {
   const int32_t start = runner.config().decoder_start_id;
   if (start < 0) {
@@ -118,7 +118,7 @@ std::vector<Scored> Scorer::score(const std::vector<TaskInput>& inputs, const Sc
       whole = runner_->sequence(read.encoding);
     }
     if (text.ids.size() < 2 || (has_source() && whole.ids.empty())) continue;
-    const size_t count = text.ids.size() - 1;  // tokens that have something before them
+    const size_t count = text.ids.size() - 1;  // tokens with a predecessor
     result.ids.assign(text.ids.begin() + 1, text.ids.end());
     result.offsets.assign(text.offsets.begin() + 1,
                           text.offsets.begin() + static_cast<ptrdiff_t>(text.ids.size()));

@@ -1,7 +1,7 @@
-// Labels of words, and the spans that they make.
+// Tagging: labels of words, and the spans they form.
 #include <algorithm>
-#include <cmath>
 
+#include "infer/tasks/softmax.h"
 #include "infer/tasks/tag_spans.h"
 #include "infer/tasks/task_runner.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\r\n\f\v";
 
-// Words are what white space separates, as in training.
+// Words are separated by white space, as in training.
 std::vector<TaggedWord> words_of(const std::string& text) {
   std::vector<TaggedWord> words;
   for (size_t begin = 0; (begin = text.find_first_not_of(kSpace, begin)) != std::string::npos;) {
@@ -21,7 +21,7 @@ std::vector<TaggedWord> words_of(const std::string& text) {
   return words;
 }
 
-// A token without the white space that some tokenizers keep at a word's beginning.
+// The span without the leading white space that some tokenizers include.
 TextSpan without_space(TextSpan span, const std::string& text) {
   while (span.begin < span.end &&
          kSpace.find(text[static_cast<size_t>(span.begin)]) != kSpace.npos) {
@@ -30,11 +30,9 @@ TextSpan without_space(TextSpan span, const std::string& text) {
   return span;
 }
 
-TagPart likeliest(std::span<const float> logits, TextSpan span) {
-  const auto highest = std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - *highest);
-  return {span, static_cast<int>(highest - logits.begin()), 1 / sum};
+TagPart most_probable(std::span<const float> logits, TextSpan span) {
+  const auto label = std::ranges::max_element(logits) - logits.begin();
+  return {span, static_cast<int>(label), softmax(logits)[static_cast<size_t>(label)]};
 }
 
 // `logits` [tokens, labels]
@@ -47,7 +45,7 @@ void interpret(const ReadInput& read, std::span<const float> logits,
   for (size_t t = 0; t < encoding.ids.size(); ++t) {
     const TextSpan span = without_space(encoding.offsets[t], read.text);
     if (encoding.is_special[t] || span.begin >= span.end) continue;
-    const TagPart part = likeliest(logits.subspan(t * labels.size(), labels.size()), span);
+    const TagPart part = most_probable(logits.subspan(t * labels.size(), labels.size()), span);
     tokens.push_back(part);
     while (word < tagged.words.size() && tagged.words[word].span.end <= span.begin) ++word;
     if (word == tagged.words.size() || tagged.words[word].label >= 0) continue;

@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-constexpr std::string_view kOutside = "O";  // the label of what belongs to no span
+constexpr std::string_view kOutside = "O";  // the label outside of spans
 
 }  // namespace
 

@@ -9,15 +9,15 @@
 
 namespace heed {
 
-// A word or a token, with its likeliest label.
+// A word or a token, with its most probable label.
 struct TagPart {
   TextSpan span;
   int label = 0;
   double probability = 0;
 };
 
-// As transformers groups them: a span goes on while the name is the same and no B- begins another;
-// O ends it. A label without B- or I- is a name by itself.
+// Grouping of transformers: a span continues while the name is the same and no B- begins another; O
+// ends it. A label without B- or I- is a name by itself.
 std::vector<TaggedSpan> tag_spans(std::span<const TagPart> parts,
                                   const std::vector<std::string>& labels);
 

@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-// Rows whose logits exist at a time: enough that the output matrix is read from memory seldom.
+// Rows whose logits exist at a time: enough to amortise reading the output matrix.
 constexpr size_t kLogitRows = 128;
 
 // Tokens [begin, end) of one text inside an encoding.
@@ -17,7 +17,7 @@ struct TextTokens {
   size_t size() const { return end - begin; }
 };
 
-// The texts are what stands between the tokens that the template added.
+// Texts are separated by the special tokens of the template.
 std::vector<TextTokens> texts_of(const Encoding& encoding) {
   std::vector<TextTokens> texts;
   for (size_t i = 0; i < encoding.ids.size(); ++i) {
@@ -28,7 +28,7 @@ std::vector<TextTokens> texts_of(const Encoding& encoding) {
   return texts;
 }
 
-// What each head is for, as the command's verbs are called.
+// The commands for each head.
 std::string verbs_of(const ModelConfig& config) {
   switch (config.head) {
     case Head::language_model:
@@ -59,7 +59,7 @@ void need_head(const Model& model, std::span<const Head> heads, const std::strin
   throw Error(ErrorCode::unsupported,
               task + " takes a model with a " + needed + " head; this one is " + model.family() +
                   " with head = " + model.head(),
-              "this model is one for: " + verbs_of(config));
+              "commands for this model: " + verbs_of(config));
 }
 
 void need_single_texts(const std::vector<TaskInput>& inputs, const std::string& task) {
@@ -86,7 +86,7 @@ bool truncate(Encoding& encoding, int64_t max_tokens) {
   }
   size_t count = 0;
   for (size_t i = 0; i < encoding.ids.size(); ++i) {
-    // Where the template alone is longer than the model reads, it too must be cut.
+    // A template beyond the context length is truncated too.
     if (!kept[i] || static_cast<int64_t>(count) == max_tokens) continue;
     encoding.ids[count] = encoding.ids[i];
     encoding.offsets[count] = encoding.offsets[i];
@@ -102,12 +102,12 @@ bool truncate(Encoding& encoding, int64_t max_tokens) {
 TaskRunner::TaskRunner(Model model, const TaskOptions& options)
     : model_(std::move(model)), options_(options), pool_(options.threads) {}
 
-int64_t TaskRunner::max_tokens(int64_t wish) const {
+int64_t TaskRunner::max_tokens(int64_t requested) const {
   int64_t limit = 0;
-  for (const int64_t wished : {options_.max_tokens, wish}) {
-    if (wished > 0) limit = limit > 0 ? std::min(limit, wished) : wished;
+  for (const int64_t tokens : {options_.max_tokens, requested}) {
+    if (tokens > 0) limit = limit > 0 ? std::min(limit, tokens) : tokens;
   }
-  // Beyond what it was trained on a model may run, but it knows nothing: only who asks gets that.
+  // Beyond its training length a model's results are poor: only on request.
   const int64_t most = model_.max_positions();
   return limit == 0 || model_.positions_are_fixed() ? std::min(limit > 0 ? limit : most, most)
                                                     : limit;

@@ -50,7 +50,7 @@ TEST_F(TaskRunnerTest, SaysWhatElseAModelIsFor) {
     Classifier classifier(make(config));
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.hint(), "this model is one for: translate, score, embed, attend");
+    EXPECT_EQ(error.hint(), "commands for this model: translate, score, embed, attend");
   }
 }
 

@@ -1,4 +1,4 @@
-// Validation by decoding, one function for each kind of answer.
+// Validation by decoding, one function for each objective.
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -32,13 +32,13 @@ std::function<bool()> is_cancelled(const ValidationRequest& request) {
   return [stop = request.stop] { return stop->load(); };
 }
 
-// As read_lines() has them.
+// Lines, as read_lines() returns them.
 std::string without_trailing_space(std::string text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   return text;
 }
 
-// A sample is a few lines; what it is made of is one each.
+// A sample has a few lines; each of its parts is one line.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (c == '\n' || c == '\r') c = ' ';
@@ -52,7 +52,7 @@ std::string sample_text(const std::string& source, const std::string& output,
          "\n  wanted: " + one_line(wanted);
 }
 
-// Whether the sample number `i` of `count` examples is one to show: the first ones.
+// Whether example `i` of `count` is shown as a sample: the first ones are.
 bool is_shown(size_t i, const ValidationRequest& request) {
   return i < static_cast<size_t>(std::max(request.samples, 0));
 }
@@ -74,14 +74,14 @@ ValidationScores translate_all(const ValidationRequest& request, const Model& mo
        .target_language = request.target_prefix,
        .is_cancelled = is_cancelled(request)},
       [&](size_t, Translation&& translation) {
-        // Results that come quickly are not waited for, and so nobody is asked between them.
+        // run() polls only while it waits.
         throw_if_cancelled(is_cancelled(request));
         hypotheses.push_back(without_trailing_space(one_line(std::move(translation.text))));
       });
   ValidationScores scores;
   scores.metrics["bleu"] = bleu(hypotheses, references, {.tokenize = request.tokenize}).score;
   scores.metrics["chrf"] = chrf(hypotheses, references).score;
-  int64_t equal = 0;  // what counts where the answers are names of classes
+  int64_t equal = 0;  // the metric if answers are class names
   for (size_t i = 0; i < hypotheses.size(); ++i) equal += hypotheses[i] == references[i][0];
   scores.metrics["exact"] =
       static_cast<double>(equal) / static_cast<double>(std::max<size_t>(hypotheses.size(), 1));
@@ -116,7 +116,7 @@ ValidationScores classify_all(const ValidationRequest& request, const Model& mod
   return scores;
 }
 
-// A prediction that never varies says nothing about the truth: no correlation.
+// Constant predictions have no correlation with the references.
 double or_zero(double correlation) { return std::isfinite(correlation) ? correlation : 0; }
 
 ValidationScores measure_all(const ValidationRequest& request, const Model& model) {
@@ -141,7 +141,7 @@ ValidationScores measure_all(const ValidationRequest& request, const Model& mode
   return scores;
 }
 
-// B-LOC, I-LOC, O: tags that say where spans begin and end. (A few sentences may have none.)
+// Whether tags mark spans: B-LOC, I-LOC, O. (A few sentences may have none.)
 bool marks_spans(const TagSentences& sentences) {
   for (const auto& tags : sentences) {
     for (const std::string& tag : tags) {
@@ -160,8 +160,8 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// The tags of an example's own words. A word that has a space inside is two to the tagger: what it
-// says of the first one counts, as in training.
+// The tags of an example's words. A word with a space inside is two words for the tagger: the first
+// one's tag counts, as in training.
 std::vector<std::string> tags_of_words(const std::vector<std::string>& words,
                                        const Tagged& tagged) {
   std::vector<std::string> tags;
@@ -220,12 +220,12 @@ ValidationScores parse_all(const ValidationRequest& request, const Model& model)
     }
   }
   BracketOptions options;
-  options.max_error = static_cast<int>(trees.size());  // a tree that does not fit counts as wrong
+  options.max_error = static_cast<int>(trees.size());  // a tree that does not match counts as wrong
   scores.metrics["f1"] = brackets(gold, trees, options).all.f1;
   return scores;
 }
 
-// The beginning of a text, at most `bytes` long, not cutting a character.
+// A prefix of at most `bytes`, of whole characters.
 std::string beginning(const std::string& text, size_t bytes) {
   if (text.size() <= bytes) return text;
   size_t end = 0;
@@ -237,7 +237,7 @@ std::string beginning(const std::string& text, size_t bytes) {
   return text.substr(0, end);
 }
 
-// How a language model goes on with the beginnings of some examples.
+// Continuations of the beginnings of some examples.
 ValidationScores continue_some(const ValidationRequest& request, const Model& model) {
   constexpr size_t kPromptBytes = 40;
   SearchOptions search = model.search_options();
