@@ -12,26 +12,24 @@
 //   heed_free(answers);
 //   heed_close(model);
 //
-// C99; the library itself is C++, so a program is linked with the C++ compiler or with what
-// `pkg-config --libs heed` says. What a function does is told in full by the C++ header that its
-// section names.
+// C99; the library is C++, so a program is linked with the C++ compiler or with the output of
+// `pkg-config --libs heed`. The C++ header that a section names has the details.
 //
-// Errors. A function that can fail returns a heed_status: HEED_OK, or what is wrong, and then
-// heed_last_error() has a message. Its results are NULL then, and nothing has happened. NULL where
-// something must be is HEED_INVALID_ARGUMENT; a model of another kind is HEED_UNSUPPORTED. Nothing
-// prints, aborts or exits.
+// Errors. A function that can fail returns a heed_status. Unless that is HEED_OK, heed_last_error()
+// has a message, the results are NULL and nothing has changed. NULL for a required argument is
+// HEED_INVALID_ARGUMENT; a model of another kind is HEED_UNSUPPORTED. Nothing prints, aborts or
+// exits.
 //
-// Ownership. What comes out through the last argument is the caller's: heed_free() frees it, and
-// all that it points to. What goes in is only read, and not kept. Texts are UTF-8; those that come
-// out end with a 0, which `bytes` does not count.
+// Ownership. The caller owns the result of the last argument: heed_free() frees it and all that it
+// points to. Arguments are only read, and not kept. Texts are UTF-8; those in results end with a 0
+// byte, which `bytes` does not count.
 //
-// Options. A struct of options is filled by its heed_…_init(), then changed; NULL instead of one
-// means what init would say. Structs get new fields in new versions: compile anew, and change
-// nothing.
+// Options. A struct of options is filled by its heed_…_init() and then changed; NULL means the
+// values of init. New versions add members: recompile.
 //
-// Threads. A model may be used by any number of threads at once: what they ask at the same time is
-// worked on together, and an answer does not depend on what else is asked. Signal handlers need a
-// stack of their own (sigaltstack, SA_ONSTACK) on threads that call this.
+// Threads. Any number of threads may use a model at the same time: their requests are batched, and
+// an answer does not depend on the batch. Signal handlers must have an alternate stack
+// (sigaltstack, SA_ONSTACK) on threads that call this.
 #ifndef HEED_C_API_H
 #define HEED_C_API_H
 
@@ -49,12 +47,12 @@ const char* heed_version(void);
 
 typedef enum heed_status {
   HEED_OK,
-  HEED_INVALID_ARGUMENT,  // the caller's mistake: a value, a NULL
+  HEED_INVALID_ARGUMENT,  // an invalid value, or NULL
   HEED_NOT_FOUND,         // a file, a name
-  HEED_CORRUPT_FILE,      // a file whose content contradicts itself
-  HEED_UNSUPPORTED,       // not something that Heed does, or not with this model
-  HEED_OUT_OF_MEMORY,     // the machine's memory, or a limit that was set
-  HEED_CANCELLED,         // a callback asked to stop
+  HEED_CORRUPT_FILE,      // a malformed file
+  HEED_UNSUPPORTED,       // not implemented, or not for this model
+  HEED_OUT_OF_MEMORY,     // of the machine, or a limit that was set
+  HEED_CANCELLED,         // by a callback
   HEED_INTERNAL           // a bug in Heed
 } heed_status;
 
@@ -64,11 +62,11 @@ const char* heed_status_name(heed_status status);
 typedef struct heed_error {
   heed_status status;
   const char* message;
-  const char* hint;  // what to do about it, as one line; "" when there is nothing to add
+  const char* hint;  // how to resolve it, in one line; may be ""
 } heed_error;
 
-// Of the last call on this thread that failed; never NULL. Its texts live until the next call on
-// this thread that fails.
+// The last error of this thread; never NULL. Its texts are valid until the next error of this
+// thread.
 const heed_error* heed_last_error(void);
 
 // Frees a result. NULL is fine.
@@ -91,11 +89,11 @@ void heed_open_options_init(heed_open_options* options);
 
 // A model folder in Hugging Face's layout.
 heed_status heed_open(const char* folder, const heed_open_options* options, heed_model** model);
-// When no other thread uses it any more; its results stay. NULL is fine.
+// No other thread may use the model any more; results stay valid. NULL is fine.
 void heed_close(heed_model* model);
 
 typedef struct heed_info {
-  const char* folder;       // as it was opened
+  const char* folder;       // as passed to heed_open()
   const char* model_type;   // as in config.json: "marian"
   const char* family;       // "encoder_decoder", "encoder_only" or "decoder_only"
   const char* head;         // "language_model", "classifier", …
@@ -103,8 +101,8 @@ typedef struct heed_info {
   int64_t parameters;
   int64_t weight_bytes;
   int64_t vocabulary;
-  int64_t max_positions;  // the longest sequence that it has positions for, or was trained on
-  int can_generate;       // and translate, with the family encoder_decoder
+  int64_t max_positions;  // context length
+  int can_generate;       // and translate, if the family is encoder_decoder
 } heed_info;
 
 heed_status heed_get_info(heed_model* model, heed_info** info);
@@ -174,29 +172,29 @@ typedef struct heed_options {
 
 // The defaults of heed_generate(): those of the model's generation_config.json.
 heed_status heed_options_init(heed_model* model, heed_options* options);
-// The defaults of heed_translate(): the same, but beam 4 and length penalty 0.6 where that file names
-// none.
+// The defaults of heed_translate(): the same, but beam 4 and length penalty 0.6 where that file
+// names none.
 heed_status heed_translate_options_init(heed_model* model, heed_options* options);
 
 typedef enum heed_finish {
-  HEED_FINISH_END,    // the model ended the text; always of translation
-  HEED_FINISH_STOP,   // a stop text came
-  HEED_FINISH_LENGTH  // the greatest length was reached
+  HEED_FINISH_END,    // an end token; always for translation
+  HEED_FINISH_STOP,   // a stop string
+  HEED_FINISH_LENGTH  // the maximum length
 } heed_finish;
 
 typedef struct heed_text {
   const char* text;
   size_t bytes;
   double score;        // sum of log-probabilities, after the length penalty
-  heed_finish finish;  // of generation
-  int64_t new_tokens;  // likewise
+  heed_finish finish;  // generation only
+  int64_t new_tokens;  // generation only
 } heed_text;
 
-// To one input: the n best, best first; at least one.
+// Of one input: the n best, best first; at least one.
 typedef struct heed_answer {
   const heed_text* texts;
   size_t count;
-  int truncated;  // the input was longer than the model reads, and was cut
+  int truncated;  // the input exceeded the context length
 } heed_answer;
 
 typedef struct heed_answers {
@@ -204,29 +202,29 @@ typedef struct heed_answers {
   size_t count;
 } heed_answers;
 
-// Whole texts: their sentences are translated one by one, and put back together.
+// Translates texts sentence by sentence.
 heed_status heed_translate(heed_model* model, const char* const* texts, size_t count,
                            const heed_options* options, heed_answers** answers);
-// What follows a prompt; of an encoder-decoder model, its answer to a source.
+// Continues prompts; for an encoder-decoder model the prompt is its source.
 heed_status heed_generate(heed_model* model, const char* const* prompts, size_t count,
                           const heed_options* options, heed_answers** answers);
 
-// The next characters of a text. Other than 0 ends the generation with HEED_CANCELLED.
+// The next part of the answer. A value other than 0 ends the call with HEED_CANCELLED.
 typedef int (*heed_on_text)(const char* text, size_t bytes, void* user);
 
-// The same of one prompt, told piece by piece on the calling thread while the text grows. Without a
-// beam and with one answer only. The pieces are the text of *answers, which may be NULL.
+// The same for one prompt, streamed to on_text on the calling thread. Only without a beam and with
+// one answer. The pieces together are the text of *answers; `answers` may be NULL.
 heed_status heed_generate_stream(heed_model* model, const char* prompt, const heed_options* options,
                                  heed_on_text on_text, void* user, heed_answers** answers);
 
 // ---- Labels, vectors, probabilities (heed/tasks.h) ---------------------------------------------
 
 typedef struct heed_label {
-  int label;                    // the likeliest; -1: of regression, or there was no token
-  const char* name;             // its name; "" if there is none
+  int label;                    // argmax; -1: regression, or no token
+  const char* name;             // its name; may be ""
   const double* probabilities;  // of every label; NULL for regression
-  const float* logits;          // what the model gave; for regression, the scores
-  size_t labels;                // how many there are of either
+  const float* logits;          // for regression, the scores
+  size_t labels;                // their number
   int truncated;
 } heed_label;
 
@@ -235,26 +233,26 @@ typedef struct heed_labels {
   size_t count;
 } heed_labels;
 
-// `seconds` has the other texts of pairs; NULL: there are none.
+// `seconds` has the second texts of pairs; NULL: no pairs.
 heed_status heed_classify(heed_model* model, const char* const* texts, const char* const* seconds,
                           size_t count, heed_labels** labels);
 
 typedef enum heed_pooling { HEED_MEAN, HEED_FIRST, HEED_LAST } heed_pooling;
 
-// What becomes of a text that is longer than the model reads.
+// A text beyond the context length is …
 typedef enum heed_long_text {
-  HEED_TRUNCATE,  // its beginning is read
-  HEED_CHUNKS     // all of it is, in parts; the vector is their mean
+  HEED_TRUNCATE,  // truncated
+  HEED_CHUNKS     // split; the vector is the mean of the chunks
 } heed_long_text;
 
 typedef struct heed_embed_options {
-  heed_pooling pooling;  // of the tokens' vectors
+  heed_pooling pooling;  // of the token vectors
   int normalize;         // to length 1
   heed_long_text long_text;
-  int64_t max_tokens;  // 0: as many as the model reads
+  int64_t max_tokens;  // 0: context length
 } heed_embed_options;
 
-// What the model folder's sentence-transformers files ask for.
+// The options of the model folder's sentence-transformers files.
 heed_status heed_embed_options_init(heed_model* model, heed_embed_options* options);
 
 typedef struct heed_vectors {
@@ -266,10 +264,10 @@ heed_status heed_embed(heed_model* model, const char* const* texts, size_t count
                        const heed_embed_options* options, heed_vectors** vectors);
 
 typedef struct heed_score_options {
-  int64_t window;  // of long texts; 0: as many tokens as the model reads
-  int64_t stride;  // between windows; 0: half of one
-  int begin;       // begin with the token that begins texts, so that the first one has a score too
-  int end;         // score the token that ends texts
+  int64_t window;  // tokens of a window of a long text; 0: context length
+  int64_t stride;  // tokens between windows; 0: half a window
+  int begin;  // put the begin token (BOS) before the text, so that its first token is scored too
+  int end;    // score the end token (EOS) too
 } heed_score_options;
 
 void heed_score_options_init(heed_score_options* options);
@@ -277,8 +275,8 @@ void heed_score_options_init(heed_score_options* options);
 typedef struct heed_text_score {
   double log_probability;  // natural, the sum over the tokens
   double perplexity;
-  const int32_t* ids;         // the tokens that have a probability
-  const float* token_scores;  // theirs, log p
+  const int32_t* ids;         // the scored tokens
+  const float* token_scores;  // log p of each
   size_t tokens;
   int truncated;
 } heed_text_score;
@@ -288,8 +286,8 @@ typedef struct heed_scores {
   size_t count;
 } heed_scores;
 
-// How likely a language model finds a text; encoder-decoder models: `targets` given the texts.
-// NULL of other models.
+// Log-probabilities of texts; encoder-decoder models: of `targets` given the texts. `targets` is
+// NULL for other models.
 heed_status heed_score(heed_model* model, const char* const* texts, const char* const* targets,
                        size_t count, const heed_score_options* options, heed_scores** scores);
 
@@ -297,12 +295,12 @@ heed_status heed_score(heed_model* model, const char* const* texts, const char* 
 
 typedef struct heed_tokens {
   const int32_t* ids;
-  const int64_t* begins;  // the bytes of the text that are a token: [begins[i], ends[i])
+  const int64_t* begins;  // a token's bytes of the text: [begins[i], ends[i])
   const int64_t* ends;
   size_t count;
 } heed_tokens;
 
-// special_tokens: with those that the model's own template adds.
+// special_tokens: with those of the model's template.
 heed_status heed_tokenize(heed_model* model, const char* text, int special_tokens,
                           heed_tokens** tokens);
 heed_status heed_detokenize(heed_model* model, const int32_t* ids, size_t count,
@@ -321,15 +319,15 @@ typedef struct heed_train_progress {
 } heed_train_progress;
 
 typedef struct heed_train_options {
-  const char* out;       // the folder to write; NULL: as the recipe says
+  const char* out;       // output folder; NULL: the recipe's
   heed_texts set;        // "section.key=value", over the recipe
   const uint64_t* seed;  // NULL: the recipe's
-  int64_t memory_bytes;  // > 0: the most to use; chooses the batch size
+  int64_t memory_bytes;  // > 0: memory limit, which sets the batch size
   int threads;           // 0: every CPU this process may use
-  // Both are called on the calling thread, and may be NULL. Progress comes after every step; other
-  // than 0 ends the training: it saves, and returns HEED_OK with finished = 0.
+  // Both are called on the calling thread, and may be NULL. `progress` is called after every step;
+  // a value other than 0 ends the training: it saves, and returns HEED_OK with finished = 0.
   int (*progress)(const heed_train_progress* progress, void* user);
-  void (*note)(const char* line, void* user);  // about what is going on
+  void (*note)(const char* line, void* user);  // a line of the log
   void* user;
 } heed_train_options;
 
@@ -342,17 +340,17 @@ typedef struct heed_metric {
 
 typedef struct heed_trained {
   const char* folder;  // to heed_open()
-  int64_t steps;       // done, in all
-  int finished;        // 0: stopped before the end; the same call goes on
-  double seconds;      // spent in steps, in all
+  int64_t steps;       // in total
+  int finished;        // 0: stopped before the end; the same call resumes
+  double seconds;      // of training steps, in total
   int64_t tokens;
   double loss;                    // of the last step
   const heed_metric* validation;  // of the final model
-  size_t metrics;                 // how many of them
+  size_t metrics;                 // their number
   int64_t parameters;
 } heed_trained;
 
-// By a recipe, a TOML file. Running the same again goes on from the last checkpoint.
+// Trains by a recipe, a TOML file. The same call resumes from the last checkpoint.
 heed_status heed_train(const char* recipe, const heed_train_options* options,
                        heed_trained** trained);
 

@@ -1,5 +1,5 @@
-// include/heed/c_api.h: each function takes C's arguments apart, asks the library, and copies what
-// it says into one block of memory. No exception leaves here.
+// include/heed/c_api.h: each function converts its arguments, calls the library, and copies the
+// result into one block of memory. No exception leaves these functions.
 #include <atomic>
 #include <new>
 #include <utility>
@@ -57,7 +57,7 @@ heed_status guarded(Body body) noexcept {
   } catch (const Error& error) {
     return failed(status_of(error.code()), error.what(), error.hint().c_str());
   } catch (const std::bad_alloc&) {
-    return failed(HEED_OUT_OF_MEMORY, "out of memory", "ask for less at a time");
+    return failed(HEED_OUT_OF_MEMORY, "out of memory", "pass fewer inputs at a time");
   } catch (const std::exception& error) {
     return failed(HEED_INTERNAL, error.what(), "");
   } catch (...) {
@@ -68,8 +68,8 @@ heed_status guarded(Body body) noexcept {
 template <class T>
 T& required(T* pointer, const char* name) {
   if (pointer) return *pointer;
-  throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL",
-              "heed/c_api.h says what it must be");
+  throw Error(ErrorCode::invalid_argument, std::string(name) + " must not be NULL",
+              "heed/c_api.h describes it");
 }
 
 // ---- Inputs ------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ std::vector<TaskInput> to_inputs(const char* const* texts, const char* const* se
                                  size_t count) {
   std::vector<TaskInput> inputs(count);
   std::vector<std::string> first = to_texts(texts, count, "texts"), second;
-  if (seconds) second = to_texts(seconds, count, "the texts' other halves");
+  if (seconds) second = to_texts(seconds, count, "seconds");
   for (size_t i = 0; i < count; ++i) {
     inputs[i].text = std::move(first[i]);
     if (seconds) inputs[i].second = std::move(second[i]);
@@ -192,7 +192,7 @@ TrainOptions train_options(const char* recipe, const heed_train_options& o) {
 }  // namespace
 }  // namespace heed::bindings
 
-// C's functions are outside of them.
+// The C functions are outside of the namespaces.
 using namespace heed;            // NOLINT(google-build-using-namespace)
 using namespace heed::bindings;  // NOLINT(google-build-using-namespace)
 
@@ -300,7 +300,7 @@ heed_status heed_generate_stream(heed_model* model, const char* prompt, const he
     PieceStream stream(model->engine(), request_of(*model, prompt, options));
     while (const std::optional<std::string> piece = stream.next()) {
       if (on_text(piece->c_str(), piece->size(), user) != 0) {
-        throw Error(ErrorCode::cancelled, "on_text has ended the generation");
+        throw Error(ErrorCode::cancelled, "on_text ended the generation");
       }
     }
     if (answers) *answers = give_list<heed_answers>(std::vector{stream.result()});

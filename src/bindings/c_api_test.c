@@ -384,8 +384,10 @@ static void test_mistakes(void) {
   heed_answers* answers = NULL;
   CHECK(failed_with(heed_open("no/such/folder", NULL, &model), HEED_NOT_FOUND, "no/such/folder"));
   CHECK(model == NULL);
-  CHECK(failed_with(heed_open(NULL, NULL, &model), HEED_INVALID_ARGUMENT, "folder is NULL"));
-  CHECK(failed_with(heed_open("somewhere", NULL, NULL), HEED_INVALID_ARGUMENT, "model is NULL"));
+  CHECK(
+      failed_with(heed_open(NULL, NULL, &model), HEED_INVALID_ARGUMENT, "folder must not be NULL"));
+  CHECK(failed_with(heed_open("somewhere", NULL, NULL), HEED_INVALID_ARGUMENT,
+                    "model must not be NULL"));
   heed_close(NULL);
   heed_free(NULL);
   heed_open_options_init(NULL);
@@ -404,7 +406,7 @@ static void test_mistakes(void) {
   heed_text* back = NULL;
   heed_trained* trained = NULL;
   const heed_status wrong = HEED_INVALID_ARGUMENT;
-  const char* no_model = "model is NULL";
+  const char* no_model = "model must not be NULL";
   CHECK(failed_with(heed_get_info(NULL, &info), wrong, no_model));
   CHECK(failed_with(heed_options_init(NULL, &options), wrong, no_model));
   CHECK(failed_with(heed_translate(NULL, &text, 1, NULL, &answers), wrong, no_model));
@@ -417,22 +419,26 @@ static void test_mistakes(void) {
   CHECK(failed_with(heed_score(NULL, &text, NULL, 1, NULL, &scores), wrong, no_model));
   CHECK(failed_with(heed_tokenize(NULL, text, 1, &tokens), wrong, no_model));
   CHECK(failed_with(heed_detokenize(NULL, NULL, 0, 1, &back), wrong, no_model));
-  CHECK(failed_with(heed_train(NULL, NULL, &trained), wrong, "recipe is NULL"));
+  CHECK(failed_with(heed_train(NULL, NULL, &trained), wrong, "recipe must not be NULL"));
 
   model = open_model("marian");
-  CHECK(failed_with(heed_get_info(model, NULL), wrong, "info is NULL"));
-  CHECK(failed_with(heed_options_init(model, NULL), wrong, "options is NULL"));
-  CHECK(failed_with(heed_translate(model, &text, 1, NULL, NULL), wrong, "answers is NULL"));
-  CHECK(failed_with(heed_translate(model, NULL, 1, NULL, &answers), wrong, "text 1 of 1 is NULL"));
-  CHECK(failed_with(heed_translate(model, texts, 2, NULL, &answers), wrong, "text 2 of 2 is NULL"));
-  CHECK(failed_with(heed_generate(model, texts, 2, NULL, &answers), wrong, "text 2 of 2 is NULL"));
+  CHECK(failed_with(heed_get_info(model, NULL), wrong, "info must not be NULL"));
+  CHECK(failed_with(heed_options_init(model, NULL), wrong, "options must not be NULL"));
+  CHECK(
+      failed_with(heed_translate(model, &text, 1, NULL, NULL), wrong, "answers must not be NULL"));
+  CHECK(failed_with(heed_translate(model, NULL, 1, NULL, &answers), wrong,
+                    "text 1 of 1 must not be NULL"));
+  CHECK(failed_with(heed_translate(model, texts, 2, NULL, &answers), wrong,
+                    "text 2 of 2 must not be NULL"));
+  CHECK(failed_with(heed_generate(model, texts, 2, NULL, &answers), wrong,
+                    "text 2 of 2 must not be NULL"));
   CHECK(failed_with(heed_generate_stream(model, NULL, NULL, on_text, NULL, NULL), wrong,
-                    "prompt is NULL"));
+                    "prompt must not be NULL"));
   CHECK(failed_with(heed_generate_stream(model, text, NULL, NULL, NULL, NULL), wrong,
-                    "on_text is NULL"));
-  CHECK(failed_with(heed_embed(model, &text, 1, NULL, NULL), wrong, "vectors is NULL"));
-  CHECK(failed_with(heed_tokenize(model, NULL, 1, &tokens), wrong, "text is NULL"));
-  CHECK(failed_with(heed_detokenize(model, NULL, 1, 1, &back), wrong, "ids is NULL"));
+                    "on_text must not be NULL"));
+  CHECK(failed_with(heed_embed(model, &text, 1, NULL, NULL), wrong, "vectors must not be NULL"));
+  CHECK(failed_with(heed_tokenize(model, NULL, 1, &tokens), wrong, "text must not be NULL"));
+  CHECK(failed_with(heed_detokenize(model, NULL, 1, 1, &back), wrong, "ids must not be NULL"));
   CHECK(failed_with(heed_score(model, &text, NULL, 1, NULL, &scores), wrong, ""));
 
   CHECK(heed_options_init(model, &options) == HEED_OK);
@@ -462,7 +468,7 @@ static void test_mistakes(void) {
   heed_close(model);
 }
 
-/* Errors are each thread's own, and a model is everybody's. */
+/* Errors are per thread; a model is shared. */
 static void* ask_elsewhere(void* model) {
   heed_model* none = NULL;
   CHECK(heed_last_error()->status == HEED_OK);

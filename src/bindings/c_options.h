@@ -25,7 +25,7 @@ inline std::vector<std::string> to_texts(const char* const* items, size_t count,
     if (!items || !items[i]) {
       throw Error(ErrorCode::invalid_argument,
                   std::string(what) + ": text " + std::to_string(i + 1) + " of " +
-                      std::to_string(count) + " is NULL",
+                      std::to_string(count) + " must not be NULL",
                   "an empty text is \"\"");
     }
     texts.emplace_back(items[i]);
@@ -33,7 +33,7 @@ inline std::vector<std::string> to_texts(const char* const* items, size_t count,
   return texts;
 }
 
-// C lets an enumeration hold any int, and C++ does not even let one look at it.
+// In C an enum may hold any int; reading such a value as a C++ enum is undefined.
 template <class Enum>
 int int_of(const Enum& value) {
   int number = 0;

@@ -1,8 +1,8 @@
-// What the functions of heed/c_api.h give to their callers: a struct, and all that it points to.
+// Results of heed/c_api.h: a struct and all that it points to, in one allocation.
 //
 //   Given<heed_vectors> vectors;
 //   vectors->values = vectors.copy(numbers);
-//   *out = vectors.release();          // the caller's now, until give_back(*out)
+//   *out = vectors.release();          // owned by the caller, until give_back(*out)
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace heed::bindings {
 
 using ResultMemory = std::pmr::monotonic_buffer_resource;
 
-// A struct lies this far behind a pointer to the memory that it is in, by which give_back() finds
-// that whatever the struct is.
+// The pointer to the allocation is stored this far before the struct, so that give_back() finds it
+// for any struct.
 inline constexpr size_t kResultFront = alignof(std::max_align_t);
 
 template <class T>

@@ -1,10 +1,10 @@
-// A model as the bindings hold it: loaded once, with what answers for it made when first asked for.
+// A model of the bindings: loaded once; its engine and tasks are created on first use.
 //
 //   LoadedModel model("models/en-de", {.threads = 2});
 //   model.translator().translate("Hello.").text;
 //
-// Safe to use from many threads. Throws what heed::Model and the classes that answer throw; a model
-// of another kind than a task needs is told when the task is asked for.
+// Thread-safe. Throws the errors of heed::Model and of the task classes; unsupported for a model of
+// another kind on the first use of a task.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace heed::bindings {
 
-// Made by the first thread that wants it. An error leaves it unmade.
+// Created on first use. After an error the next use tries again.
 template <class T>
 class Lazy {
  public:
@@ -35,7 +35,7 @@ class Lazy {
 
 class LoadedModel {
  public:
-  // The threads go to all that answers; the rest is the engine's.
+  // Tasks use options.threads; the engine all options.
   LoadedModel(const std::string& folder, const EngineOptions& options)
       : folder_(folder), options_(options), model_(Model::load(folder)) {}
 

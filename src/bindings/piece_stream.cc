@@ -29,9 +29,9 @@ PieceStream::PieceStream(std::shared_ptr<Engine> engine, Request request)
       request.search ? *request.search : engine_->model().search_options();
   if (search.beam > 1 || search.nbest > 1) {
     throw Error(ErrorCode::invalid_argument,
-                "a text that is searched for with beam " + std::to_string(search.beam) +
-                    " and nbest " + std::to_string(search.nbest) + " has no pieces before its end",
-                "set both to 1, or ask for the whole text");
+                "beam and nbest must be 1 for streaming, got beam " + std::to_string(search.beam) +
+                    " and nbest " + std::to_string(search.nbest),
+                "set both to 1, or request the whole text");
   }
   Callbacks callbacks;
   callbacks.piece = [pieces = pieces_](const StreamPiece& piece) {
@@ -61,7 +61,7 @@ std::optional<std::string> PieceStream::next(const std::function<bool()>& is_can
   const auto has_news = [&] { return !pieces_->texts.empty() || pieces_->done; };
   while (!pieces_->changed.wait_for(lock, kCancelInterval, has_news)) {
     if (!is_cancelled) continue;
-    lock.unlock();  // whoever is asked may take a while
+    lock.unlock();  // is_cancelled may take a while
     if (is_cancelled()) {
       handle_->cancel();
       throw Error(ErrorCode::cancelled, "the generation was cancelled");
@@ -70,7 +70,7 @@ std::optional<std::string> PieceStream::next(const std::function<bool()>& is_can
   }
   if (pieces_->texts.empty()) {
     lock.unlock();
-    handle_->get();  // or throws what went wrong
+    handle_->get();  // throws the request's error
     return std::nullopt;
   }
   std::string text = std::move(pieces_->texts.front());

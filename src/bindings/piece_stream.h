@@ -1,12 +1,11 @@
-// The text of one answer while it grows, for a thread that asks for its pieces.
+// Streams one answer to a thread that pulls its pieces.
 //
 //   PieceStream stream(engine, {.text = "Once upon a time"});
 //   while (const auto piece = stream.next()) show(*piece);
 //   stream.result();
 //
-// The engine's own callback comes on the engine's thread, where nobody may linger; what other
-// languages do with a piece takes its time, and may fail. A PieceStream that goes cancels its
-// request. It is one thread's at a time.
+// The engine calls back on its worker's thread, which must not be blocked; code of another language
+// may be slow, and may fail. Destroying a PieceStream cancels its request. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -20,8 +19,8 @@ namespace heed::bindings {
 
 class PieceStream {
  public:
-  // Throws what Engine::submit() does, and invalid_argument for a search whose text does not grow
-  // piece by piece: with a beam, or for several answers.
+  // Throws the errors of Engine::submit(), and invalid_argument for a search that cannot be
+  // streamed: with a beam, or for several answers.
   PieceStream(std::shared_ptr<Engine> engine, Request request);
   ~PieceStream();
   PieceStream(const PieceStream&) = delete;

@@ -1,5 +1,4 @@
-// How Python's threads wait for the library: without the lock that only one of them can hold, and
-// still listening to Ctrl-C.
+// Calls into the library without the GIL, interruptible by Ctrl-C.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,14 +14,14 @@ namespace heed::python {
 
 namespace py = pybind11;
 
-// While it lives, this thread's signal handlers have a stack of their own: matrix products keep
-// numbers below the stack pointer (see heed/train.h), and Python's handlers ask for such a stack if
-// there is one (since 3.10).
+// An alternate signal stack for this thread, while it exists: GEMM kernels use memory below the
+// stack pointer (see heed/train.h), and Python's handlers use such a stack if there is one (since
+// 3.10).
 class SignalStack {
  public:
   SignalStack() {
     sigaltstack(nullptr, &before_);
-    if ((before_.ss_flags & SS_DISABLE) == 0) return;  // somebody has seen to it
+    if ((before_.ss_flags & SS_DISABLE) == 0) return;  // already set
     room_.resize(size_t{1} << 16);
     stack_t stack{};
     stack.ss_sp = room_.data(), stack.ss_size = room_.size();
@@ -39,11 +38,11 @@ class SignalStack {
   std::vector<char> room_;
 };
 
-// Python code that runs in the middle of the library's work, and what it raises there: the work is
-// asked to stop, and the caller gets the exception.
+// Python code that runs during a call of the library. If it raises, the call is cancelled and the
+// exception is raised again at its end.
 class Interruption {
  public:
-  // Returns whether to go on.
+  // Returns whether to continue.
   bool run(const std::function<bool()>& code) {
     const py::gil_scoped_acquire lock;
     try {
@@ -60,7 +59,7 @@ class Interruption {
       return true;
     });
   }
-  // As the library asks it.
+  // For the library's is_cancelled.
   std::function<bool()> is_cancelled() {
     return [this] { return !go_on(); };
   }
@@ -72,7 +71,7 @@ class Interruption {
   std::exception_ptr raised_;
 };
 
-// Runs work(interruption) without Python's lock.
+// Runs work(interruption) without the GIL.
 template <class Work>
 auto without_lock(Work work) {
   Interruption interruption;
@@ -81,7 +80,7 @@ auto without_lock(Work work) {
     const py::gil_scoped_release release;
     return work(interruption);
   } catch (const Error&) {
-    interruption.rethrow();  // the reason why it was cancelled
+    interruption.rethrow();  // the reason of the cancellation
     throw;
   }
 }

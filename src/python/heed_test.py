@@ -116,7 +116,7 @@ class TestGenerate(unittest.TestCase):
         self.assertEqual(list(stream), [])
         # Dropped in the middle, it does not keep the model busy; nor does it need its name to live.
         next(load("gpt2").stream("the cat", max_new_tokens=30))
-        with self.assertRaisesRegex(heed.Error, "no pieces before its end"):
+        with self.assertRaisesRegex(heed.Error, "must be 1 for streaming"):
             self.model.stream("the cat", beam=2)
 
     def test_stop(self):

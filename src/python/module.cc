@@ -1,4 +1,4 @@
-// The Python package heed: __init__.pyi says what is in it.
+// The Python package heed; heed/__init__.pyi.in documents it.
 #include <pybind11/numpy.h>
 #include <pybind11/stl/filesystem.h>
 
@@ -160,7 +160,7 @@ py::object embed(LoadedModel& model, py::handle texts, const py::kwargs& given) 
 
 // ---- Text and ids ------------------------------------------------------------------------------
 
-// The library counts bytes of UTF-8, and Python characters.
+// From UTF-8 byte offsets to character offsets.
 class CharacterPlaces {
  public:
   explicit CharacterPlaces(const std::string& text) : places_(text.size() + 1) {
@@ -170,7 +170,7 @@ class CharacterPlaces {
       if ((static_cast<unsigned char>(text[i]) & kTopBits) != kContinues) ++places_[i + 1];
     }
   }
-  // Whole characters: a token may be a part of one.
+  // Rounded to whole characters: a token may be part of one.
   std::pair<int64_t, int64_t> operator()(TextSpan span) const {
     const int64_t end = places_[static_cast<size_t>(span.end)];
     if (span.begin == span.end) return {end, end};
@@ -178,7 +178,7 @@ class CharacterPlaces {
   }
 
  private:
-  std::vector<int64_t> places_;  // characters that have begun before this byte
+  std::vector<int64_t> places_;  // characters that begin before this byte
 };
 
 struct Tokens {
@@ -206,7 +206,7 @@ py::str detokenize(const LoadedModel& model, const std::vector<int32_t>& ids,
 
 // ---- Training ----------------------------------------------------------------------------------
 
-// {"train.steps": 9} → "train.steps=9": values as in TOML, which JSON's are.
+// {"train.steps": 9} → "train.steps=9": JSON values are valid in TOML.
 std::vector<std::string> settings_of(const py::dict& settings) {
   const py::object dumps = py::module_::import("json").attr("dumps");
   std::vector<std::string> list;
@@ -264,9 +264,9 @@ TrainResult run_training(const TrainArguments& arguments) {
 
 // heed.Error, with .code and .hint.
 void add_error(py::module_& m) {
-  static PyObject* type = nullptr;  // a module's types live as long as the process
-  type = PyErr_NewExceptionWithDoc("heed.Error", "Something that Heed could not do.",
-                                   PyExc_RuntimeError, nullptr);
+  static PyObject* type = nullptr;  // lives as long as the process
+  type = PyErr_NewExceptionWithDoc("heed.Error", "An error of the library.", PyExc_RuntimeError,
+                                   nullptr);
   if (!type) throw py::error_already_set();
   m.add_object("Error", type);
   py::register_exception_translator([](std::exception_ptr thrown) {

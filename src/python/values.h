@@ -1,4 +1,4 @@
-// Between Python's values and the library's: texts, one or many inputs, and options by keyword.
+// Conversion of Python values: texts, one or many inputs, and options by keyword.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,7 +21,7 @@ namespace heed::python {
 
 namespace py = pybind11;
 
-// What a model writes is bytes; those that are not UTF-8 become U+FFFD.
+// Output of a model may not be UTF-8; invalid bytes become U+FFFD.
 inline py::str to_str(std::string_view text) {
   PyObject* decoded =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
@@ -58,7 +58,7 @@ inline std::string text_of(py::handle value, const std::string& name) {
   return value_of<std::string>(value, name, "a str");
 }
 
-// A str, or many of them.
+// A str or an iterable of str.
 struct Texts {
   std::vector<std::string> values;
   bool is_list = true;
@@ -75,7 +75,7 @@ struct Texts {
   }
 };
 
-// The same with pairs, which are tuples of two str.
+// The same, with pairs as tuples of two str.
 struct Inputs {
   std::vector<TaskInput> values;
   bool is_list = true;
@@ -111,7 +111,7 @@ py::object one_or_list(std::vector<Result> results, bool is_list) {
   return is_list ? py::cast(std::move(results)) : py::cast(std::move(results.front()));
 }
 
-// The options that a call was given by keyword.
+// The keyword arguments of a call.
 //
 //   Keywords keywords(given);
 //   keywords.read(options);

@@ -1,5 +1,5 @@
-// Decoding with a cache gives the bits of running everything anew: for every family, position
-// scheme, number of key/value heads and pattern of windows, however the rows are cut into batches.
+// Decoding with a KV cache gives the bits of a full recomputation: for every family, position
+// scheme, number of K/V heads and pattern of windows, however the rows are split into batches.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -206,9 +206,9 @@ TEST_P(CachedDecodingTest, AnyChunksEqualRecomputationBitForBit) {
   });
 }
 
-// Rows that nobody wants leave their keys and values, and change nothing for the others: wherever
-// norms are, and whether sub-layers run one after the other or side by side.
-TEST(WantedRows, HaveTheBitsOfAllRowsAndLeaveAllKeys) {
+// Rows that are not output rows write K and V only and change nothing for the others: wherever
+// norms are, with sequential and parallel residuals.
+TEST(OutputRows, HaveTheBitsOfAllRowsAndAllRowsWriteKv) {
   const Tokens text = random_tokens(40, 3), source = random_tokens(9, 4);
   std::vector<ModelConfig> configs;
   for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {

@@ -68,7 +68,7 @@ TEST(TextSearch, GreedyTakesTheLikeliest) {
   EXPECT_NEAR(answers[0].sum, std::log(.5 * .2 * .2), 1e-5);
 }
 
-// The sum over the vocabulary is spared where nobody reads what it is for.
+// The log-sum-exp over the vocabulary is skipped unless scores are requested.
 TEST(TextSearch, ScoresOnlyWhereTheyAreAskedFor) {
   for (const bool sample : {false, true}) {
     SearchPlan plan = plan_of({.sample = sample, .seed = 3}, 3);

@@ -26,7 +26,7 @@ double log_sum_exp(std::span<const float> logits, double temperature) {
 }
 
 // The most probable ids of a row of logits; of equal ones the lower id.
-std::vector<Candidate> likeliest(std::span<const float> logits, const PredictOptions& options) {
+std::vector<Candidate> most_probable(std::span<const float> logits, const PredictOptions& options) {
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto count = std::min(static_cast<size_t>(std::max(options.top, 0)), ids.size());
@@ -81,8 +81,8 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
                                           const std::function<bool()>& is_cancelled) const {
   if (!(options.temperature > 0)) {
     throw Error(ErrorCode::invalid_argument,
-                "a temperature is above 0, found " + std::to_string(options.temperature),
-                "near 0 the likeliest token has all the probability");
+                "temperature must be above 0, got " + std::to_string(options.temperature),
+                "near 0 the most probable token has probability 1");
   }
   const Model& model = runner_->model();
   const auto most = static_cast<size_t>(runner_->max_tokens());
@@ -132,7 +132,7 @@ std::vector<Predicted> Predictor::predict(const std::vector<TaskInput>& inputs,
     const Var hidden = runner_->hidden(ctx, batch);
     runner_->each_logits(ctx, hidden, rows, is_cancelled, [&](size_t i, std::span<float> logits) {
       const auto [result, token] = places[i];
-      result->next[options.everywhere ? token : 0] = likeliest(logits, options);
+      result->next[options.everywhere ? token : 0] = most_probable(logits, options);
       if (!options.everywhere || token + 1 == result->ids.size()) return;
       const int32_t id = result->ids[token + 1];
       if (id < 0 || id >= std::ssize(logits)) {
