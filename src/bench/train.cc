@@ -168,10 +168,11 @@ TrainBench bench_train(const TrainBenchOptions& options) {
     const double cpu_start = cpu_seconds();
     constexpr double kLearningRate = 1e-4;
     double in_backward = 0;  // updates
-    p.begin_step();
+    GradientStep gradients(p);
     optimizer.begin_update(pool, kLearningRate);
-    runner.train(batch, counts, {.seed = options.seed, .step = ++step}, {.use = [&](size_t weight) {
-                   const Clock::time_point final = Clock::now();
+    runner.train(gradients, batch, counts, {.seed = options.seed, .step = ++step},
+                 {.use = [&](size_t weight) {
+                   const bench::Clock::time_point final = bench::Clock::now();
                    optimizer.update_weight(pool, weight);
                    in_backward += seconds_since(final);
                  }});

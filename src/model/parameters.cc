@@ -358,34 +358,6 @@ void Parameters::add_gradients(GradientMemory memory) {
   }
 }
 
-void Parameters::begin_step() {
-  for (WeightGradient& slot : slots_) slot.written = false;
-}
-
-void Parameters::finish_gradients() {
-  HEED_CHECK(!gradient_pool_, "gradients that are not kept");
-  for (WeightGradient& slot : slots_) {
-    if (!slot.written) std::fill_n(slot.value.data, slot.value.size(), 0.0f);
-  }
-}
-
-void Parameters::plan_gradients() {
-  for (WeightGradient& slot : slots_) slot.planned = slot.arrived;
-}
-
-void Parameters::use_final_gradients(const std::function<void(size_t weight)>& use) {
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].block < 0 || slots_[i].arrived < slots_[i].planned) continue;
-    if (use) use(i);
-    gradient_pool_->release(slots_[i]);
-  }
-}
-
-void Parameters::abandon_gradients() {
-  if (!gradient_pool_) return;
-  for (WeightGradient& slot : slots_) gradient_pool_->release(slot);
-}
-
 size_t Parameters::index(std::string_view name) const {
   const auto found = by_name_.find(name);
   HEED_CHECK(found != by_name_.end(), "parameters: no weight " + std::string(name));

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,17 +77,6 @@ class Parameters {
   void initialise(uint64_t seed);
   // May be called again, to have them the other way: slots stay where they are.
   void add_gradients(GradientMemory memory = GradientMemory::full);
-  // Gradients count from zero again: the first contribution of a step overwrites.
-  void begin_step();
-  // What nothing contributed to becomes zero, so that all gradients can be read. (Kept ones.)
-  void finish_gradients();
-  // After a measuring run: a gradient is final when backward has asked for it as often as in that.
-  void plan_gradients();
-  // Pooled gradients that are final go to `use` (or nowhere), by the number of their weight, and are
-  // then released.
-  void use_final_gradients(const std::function<void(size_t weight)>& use);
-  // Releases pooled gradients unused.
-  void abandon_gradients();
 
   std::span<const ParameterSpec> specs() const { return specs_; }
   // Empty when the model has no such weight.

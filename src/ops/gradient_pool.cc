@@ -19,8 +19,7 @@ void GradientPool::measure() {
   numbers_ = nullptr;
 }
 
-void GradientPool::provide() {
-  const size_t needed = bytes();
+void GradientPool::provide(size_t needed) {
   measure();
   if (memory_.capacity_bytes() < needed) {
     memory_ = Arena(0);  // free the old memory before allocating

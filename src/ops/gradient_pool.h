@@ -5,8 +5,8 @@
 // is also the output matrix). A gradient acquires a buffer at its first contribution and the
 // optimizer releases it after the update.
 //
-//   pool.measure();  … a dry run, with release(gradient) where the real run has it …
-//   pool.provide();  … the real run, which never needs more …
+//   pool.measure();           … a dry run, with release(gradient) where the real run has it …
+//   pool.provide(pool.bytes());  … the real run, which never needs more …
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class GradientPool {
  public:
   // Counts sizes from now on and hands out no memory. No buffer may be in use.
   void measure();
-  // Hands out memory from now on: as much as was needed since measure().
-  void provide();
+  // Hands out memory from now on, `bytes` in total: those of a dry run of the same shape.
+  void provide(size_t bytes);
 
   // Gives the gradient a buffer, uninitialised, unless it has one.
   void acquire(WeightGradient& gradient);

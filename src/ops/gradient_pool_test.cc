@@ -27,7 +27,7 @@ TEST(GradientPool, ProvidesTheMeasuredSizeAndNoMore) {
   run();
   EXPECT_EQ(pool.bytes(), (160 + 16) * sizeof(float));
   EXPECT_EQ(large.value.data, nullptr);
-  pool.provide();
+  pool.provide(pool.bytes());
   run();
   EXPECT_EQ(pool.bytes(), (160 + 16) * sizeof(float));
   // Another order needs more than there is.
@@ -41,7 +41,7 @@ TEST(GradientPool, GradientsDoNotOverlap) {
   for (const int64_t cols : {3, 64, 1, 17}) all.push_back(gradient_of(7, cols));
   GradientPool pool;
   for (const bool real : {false, true}) {
-    real ? pool.provide() : pool.measure();
+    real ? pool.provide(pool.bytes()) : pool.measure();
     for (WeightGradient& g : all) pool.acquire(g);
     for (size_t i = 0; real && i < all.size(); ++i) {
       std::fill_n(all[i].value.data, all[i].value.size(), static_cast<float>(i));
@@ -60,9 +60,9 @@ TEST(GradientPool, AGradientKeepsItsBufferUntilReleased) {
   GradientPool pool;
   pool.measure();
   pool.acquire(g);
-  EXPECT_THROW(pool.provide(), Error);  // still in use
+  EXPECT_THROW(pool.provide(pool.bytes()), Error);  // still in use
   pool.release(g);
-  pool.provide();
+  pool.provide(pool.bytes());
   pool.acquire(g);
   float* const place = g.value.data;
   ASSERT_NE(place, nullptr);

@@ -83,9 +83,9 @@ TEST_P(LearnTest, AnswersWhatItHasNotSeen) {
   Optimizer optimizer(p, {.clip_norm = 1});
   for (int step = 1; step <= steps; ++step) {
     const TrainingBatch batch = toy_batch(family, task, static_cast<uint64_t>(step), kExamples);
-    p.begin_step();
-    runner.train(batch, count_labels(batch), {.step = step});
-    p.finish_gradients();
+    GradientStep gradients(p);
+    runner.train(gradients, batch, count_labels(batch), {.step = step});
+    gradients.finish();
     optimizer.update(pool, schedule.learning_rate(step),
                      optimizer.clip_factor(optimizer.gradient_norm(pool)));
   }

@@ -13,6 +13,7 @@
 #include "base/sanitized_testing.h"
 #include "decoding.h"
 #include "kernels/rows/optimizer.h"
+#include "model/gradient_step.h"
 #include "model/quantize.h"
 #include "reference_model.h"
 #include "sample.h"
@@ -158,9 +159,9 @@ void Matrix::gradients_match_finite_differences() {
   const Sample sample = random_sample(config(), kLengths, kSeed);
   ReferenceModel reference(config(), model.parameters());
   Tape tape;
-  model.parameters().begin_step();
+  GradientStep gradients(model.parameters());
   loss_of(model, sample, &tape);
-  model.parameters().finish_gradients();
+  gradients.finish();
 
   // Some gradients are exactly zero in theory (the bias of k shifts all scores of a query alike)
   // and rounding noise here; errors are relative to the largest gradient.
@@ -210,7 +211,7 @@ void Matrix::the_tape_does_not_change_a_bit() {
   const std::vector<float> inference = outputs(model, sample);
   const double loss = loss_of(model, sample);
   model.add_gradients();
-  model.parameters().begin_step();
+  const GradientStep gradients(model.parameters());
   Tape tape;
   EXPECT_TRUE(same_bits(outputs(model, sample, &tape), inference));
   EXPECT_EQ(loss_of(model, sample, &tape), loss);
@@ -327,13 +328,13 @@ class Pupil {
   // The mean loss of a batch, before the update.
   double learn(uint32_t step) {
     const Sample sample = lesson(model_.config(), kSeed, step);
-    model_.parameters().begin_step();
+    GradientStep gradients(model_.parameters());
     Ctx ctx{pool_, arena_, &tape_};
     const Arena::Mark mark = arena_.mark();
     const LossSum sum = loss(ctx, model_, sample, 1 / static_cast<float>(rows_of(sample)));
     tape_.backward(ctx);
     arena_.rewind(mark);
-    model_.parameters().finish_gradients();
+    gradients.finish();
     kernels::AdamStep adam{.learning_rate = learning_rate(step), .beta2 = 0.98f};
     adam.bias_correction1 = static_cast<float>(1 - std::pow(double{adam.beta1}, step));
     adam.bias_correction2 = static_cast<float>(1 - std::pow(double{adam.beta2}, step));

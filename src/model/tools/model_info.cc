@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "heed/error.h"
+#include "model/gradient_step.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
 #include "model/presets.h"
@@ -41,19 +42,11 @@ int64_t training_bytes(const ModelConfig& config, const Transformer& transformer
                        const PackedBatch& packed, Parameters& parameters) {
   ThreadPool pool;
   Tape tape;
-  const auto measure = [&](const std::function<void()>& after_each) {
-    for (WeightGradient& slot : parameters.gradients()) slot.arrived = 0;
-    parameters.gradient_pool()->measure();
-    Arena plan = Arena::measuring();
-    Ctx ctx{pool, plan, &tape};
-    run_step(ctx, config, transformer, packed, after_each);
-    parameters.abandon_gradients();
-    return plan.peak_bytes();
-  };
-  const size_t activations = measure({});
-  parameters.plan_gradients();
-  measure([&] { parameters.use_final_gradients({}); });
-  return static_cast<int64_t>(activations + parameters.gradient_pool()->bytes());
+  const GradientPlan plan = plan_gradients(parameters, pool, tape,
+                                           [&](Ctx& ctx, const std::function<void()>& after_each) {
+                                             run_step(ctx, config, transformer, packed, after_each);
+                                           });
+  return static_cast<int64_t>(plan.bytes());
 }
 
 std::vector<ShapeMemory> memory_by_shape(const ModelConfig& config) {

@@ -9,6 +9,7 @@
 #include "heed/error.h"
 #include "heed/model_files.h"
 #include "model/files/safetensors.h"
+#include "model/gradient_step.h"
 #include "model/hugging_face/json_values.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
@@ -378,10 +379,10 @@ ForwardResult run_forward(const std::string& folder, const ForwardOptions& optio
   if (!inputs.has_labels) return result;
   Tape tape;
   Tape* used = options.gradients.empty() ? nullptr : &tape;
-  model.parameters().begin_step();
+  GradientStep gradients(model.parameters());
   result.loss = run_planned(pool, used, [&](Ctx& ctx) { return run.loss(ctx); });
   if (used) {
-    model.parameters().finish_gradients();
+    gradients.finish();
     write_safetensors(options.gradients,
                       hf_gradients(model.hugging_face(), model.parameters()).views);
   }

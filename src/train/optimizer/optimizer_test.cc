@@ -28,8 +28,8 @@ Parameters small_parameters() {
 
 void fill_gradients(Parameters& p, uint32_t step) {
   Random random({.seed = 5, .step = step});
-  p.begin_step();
-  p.finish_gradients();
+  GradientStep gradients(p);
+  gradients.finish();
   // Through the weights and not the whole buffer: the floats between them stay zero.
   for (const ParameterSpec& spec : p.specs()) {
     Mat& g = p.weight(spec.name).gradient->value;

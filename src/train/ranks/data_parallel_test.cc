@@ -16,8 +16,9 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 // Each rank's share of a source: every size-th batch.
-BatchSource shared_source(BatchSource source, const Ranks& ranks) {
-  source.next = [next = source.next, rank = ranks.rank(), size = ranks.size()](Cursor& cursor) {
+FunctionSource shared_source(FunctionSource source, const Ranks& ranks) {
+  source.next_batch = [next = source.next_batch, rank = ranks.rank(),
+                       size = ranks.size()](Cursor& cursor) {
     TrainingBatch mine;
     for (int i = 0; i < size; ++i) {
       TrainingBatch batch = next(cursor);
@@ -47,24 +48,26 @@ class DataParallelTest : public FolderTest {
     Network network(config, 5 + static_cast<uint64_t>(ranks.rank()));
     network.add_gradients();
     ThreadPool pool(1);
-    Trainer trainer({.network = network,
-                     .pool = pool,
-                     .source = shared_source(toy_source(s.family, ToyTask::copy, 4), ranks),
-                     .folder = path(name),
-                     .train = {.steps = s.steps,
-                               .accumulate = 4,
-                               .log_every = 1,
-                               .checkpoint_every = 7,
-                               .keep_last = 2},
-                     .validate = s.validate,
-                     .loss = {.label_smoothing = 0.1f},
-                     .optimizer = {.learning_rate = s.learning_rate, .ema_decay = 0.9},
-                     .schedule = {.warmup_steps = 10},
-                     .validator = s.validator,
-                     .progress = s.progress,
-                     .note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; },
-                     .stop = s.stop,
-                     .ranks = &ranks});
+    FunctionSource source = shared_source(toy_source(s.family, ToyTask::copy, 4), ranks);
+    Trainer trainer(
+        {.network = network,
+         .pool = pool,
+         .batches = source,
+         .ranks = &ranks,
+         .folder = path(name),
+         .settings = {.train = {.steps = s.steps,
+                                .accumulate = 4,
+                                .log_every = 1,
+                                .checkpoint_every = 7,
+                                .keep_last = 2},
+                      .loss = {.label_smoothing = 0.1f},
+                      .optimizer = {.learning_rate = s.learning_rate, .ema_decay = 0.9},
+                      .schedule = {.warmup_steps = 10}},
+         .validation = {.section = s.validate, .validator = s.validator},
+         .callbacks = {
+             .progress = s.progress,
+             .note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; },
+             .stop = s.stop}});
     return trainer.run();
   }
 

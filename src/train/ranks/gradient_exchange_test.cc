@@ -43,10 +43,10 @@ TEST(GradientExchange, SendsEverythingOnceFromTheEndAndOnlyWhatIsFinal) {
         },
         /*bucket_floats=*/1000);
     ASSERT_GT(exchange.buckets(), 3u);
-    p.begin_step();
-    runner.train(batch, counts, {.seed = 1});  // a batch before the last one
+    GradientStep gradients(p);
+    runner.train(gradients, batch, counts, {.seed = 1});  // a batch before the last one
     EXPECT_TRUE(sent.empty());
-    runner.train(batch, counts, {.seed = 1}, {.exchange = &exchange});
+    runner.train(gradients, batch, counts, {.seed = 1}, {.exchange = &exchange});
     // Backward itself has sent all.
     EXPECT_EQ(exchange.sent(), exchange.buckets());
     exchange.finish();
@@ -76,8 +76,8 @@ TEST(GradientExchange, SendsWhileBackwardIsAtWork) {
   std::vector<bool> first_layer_written;
   GradientExchange exchange(
       p, [&](std::span<float>) { first_layer_written.push_back(first_layer->written); }, 1000);
-  p.begin_step();
-  runner.train(batch, count_labels(batch), {.seed = 1}, {.exchange = &exchange});
+  GradientStep gradients(p);
+  runner.train(gradients, batch, count_labels(batch), {.seed = 1}, {.exchange = &exchange});
   EXPECT_FALSE(first_layer_written.front());
   EXPECT_TRUE(first_layer_written.back());
   EXPECT_GE(std::ranges::count(first_layer_written, false), 3);
@@ -102,10 +102,10 @@ TEST(GradientExchange, WhatABatchDoesNotReachIsZero) {
     }
     floats += std::ssize(part);
   });
-  p.begin_step();
-  runner.train(batch, {.labels = 7}, {.seed = 1}, {.exchange = &exchange});
+  GradientStep gradients(p);
+  runner.train(gradients, batch, {.labels = 7}, {.seed = 1}, {.exchange = &exchange});
   exchange.finish();
-  p.finish_gradients();
+  gradients.finish();
   EXPECT_EQ(floats, std::ssize(p.all_gradients()));
   EXPECT_EQ(sum, 0);
   for (const WeightGradient& slot : p.gradients()) EXPECT_EQ(slot.value.data[0], 1);

@@ -1,6 +1,7 @@
 // From a recipe to what the trainer runs on: tokenizer, corpora, the model's config and weights.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +12,6 @@
 #include "heed/train.h"
 #include "model/network.h"
 #include "train/recipe/recipe.h"
-#include "train/run/trainer.h"
 
 namespace heed {
 

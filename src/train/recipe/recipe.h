@@ -20,7 +20,7 @@
 #include "heed/train.h"
 #include "train/optimizer/optimizer.h"
 #include "train/optimizer/schedule.h"
-#include "train/run/step.h"
+#include "train/run/loss.h"
 
 namespace heed {
 

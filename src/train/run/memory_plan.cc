@@ -11,10 +11,10 @@ namespace heed {
 namespace {
 
 constexpr int64_t kShortSequence = 16;
-// With fewer tokens than this in a batch, products are too small for the machine's full speed.
+// With fewer tokens in a batch, GEMMs are too small for the machine's full speed.
 constexpr int64_t kEnoughTokens = 1024;
-// Beside what the arena counts, products keep packed pieces of matrices: the library in general,
-// and our own (kernels/matmul/tiled_gemm.h) for each thread.
+// Beside the arena, GEMMs hold packed panels: oneDNN's in total, and per thread those of
+// kernels/matmul/tiled_gemm.h.
 constexpr int64_t kLibraryBytes = 16 << 20;
 constexpr int64_t kPackedBytesOfThread = kernels::kTiledGemmBytes;
 
@@ -53,7 +53,8 @@ int64_t bytes_of_weights(const ModelConfig& config) {
   return parameter_count(config) * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t bytes_of_slots(const ModelConfig& config, const MemoryPlanOptions& options) {
+// Weights, gradients and optimizer state.
+int64_t training_weight_bytes(const ModelConfig& config, const MemoryPlanOptions& options) {
   return options.bytes_per_weight * parameter_count(config) + options.teacher_bytes;
 }
 
@@ -61,24 +62,24 @@ int64_t program_bytes(const MemoryPlanOptions& options) {
   return options.process_bytes + kLibraryBytes + options.threads * kPackedBytesOfThread;
 }
 
-// What the model takes, whatever the batches are.
-int64_t kept_bytes(const ModelConfig& config, const MemoryPlanOptions& options) {
-  return bytes_of_slots(config, options) + kCopiesWhileSaving * bytes_of_weights(config);
+// Independent of the batches.
+int64_t fixed_bytes(const ModelConfig& config, const MemoryPlanOptions& options) {
+  return training_weight_bytes(config, options) + kCopiesWhileSaving * bytes_of_weights(config);
 }
 
 }  // namespace
 
 int64_t room_for_activations(const ModelConfig& config, const MemoryPlanOptions& options) {
-  return options.limit_bytes - kept_bytes(config, options) - program_bytes(options);
+  return options.limit_bytes - fixed_bytes(config, options) - program_bytes(options);
 }
 
 namespace {
 
-// With layers kept or run again, as the network is set.
+// With the recompute that the network is set to.
 MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
                        const MemoryPlanOptions& options) {
   MemoryPlan plan;
-  plan.weight_bytes = bytes_of_slots(config, options);
+  plan.weight_bytes = training_weight_bytes(config, options);
   const int64_t longest = std::max<int64_t>(options.longest, 1);
   const auto activations = [&](int64_t tokens) {
     int64_t most = 0;
@@ -88,7 +89,7 @@ MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
     }
     return most;
   };
-  plan.batch_tokens = options.wanted_tokens;
+  plan.batch_tokens = options.requested_tokens;
   plan.activation_bytes = options.largest
                               ? static_cast<int64_t>(runner.training_bytes(*options.largest))
                               : activations(plan.batch_tokens);
@@ -96,15 +97,15 @@ MemoryPlan plan_as_set(StepRunner& runner, const ModelConfig& config,
   const int64_t room = room_for_activations(config, options);
   plan.room_bytes = std::max<int64_t>(room, 0);
   if (plan.activation_bytes <= room) return plan;
-  // An example is never cut, so its own length is the least.
+  // Examples are never cut, so a batch has at least the length of the longest.
   const int64_t least = (config.family == Family::encoder_decoder ? 2 : 1) * longest;
   if (activations(least) > room) {
     throw Error(ErrorCode::out_of_memory,
                 "training needs " + megabytes(options.limit_bytes - room + activations(least)) +
-                    ", " + megabytes(options.limit_bytes) +
-                    " are allowed: " + megabytes(kept_bytes(config, options)) +
-                    " for the weights, their slots and a copy to save, " +
-                    megabytes(program_bytes(options)) + " for the program itself, " +
+                    ", --memory allows " + megabytes(options.limit_bytes) + ": " +
+                    megabytes(fixed_bytes(config, options)) +
+                    " for weights, optimizer state and a copy to save, " +
+                    megabytes(program_bytes(options)) + " for the program, " +
                     megabytes(activations(least)) + " for one example of " +
                     std::to_string(longest) + " tokens",
                 "allow more --memory, lower data.max_tokens, or choose a smaller model");
@@ -127,8 +128,9 @@ MemoryPlan plan_memory(StepRunner& runner, Network& network, const MemoryPlanOpt
   if (options.recompute == Recompute::automatic) {
     MemoryPlanOptions without = options;
     without.recompute = Recompute::off;
-    const std::optional<MemoryPlan> kept = plan_if_it_fits(runner, network, without);
-    if (kept && kept->batch_tokens >= std::min(options.wanted_tokens, kEnoughTokens)) return *kept;
+    const std::optional<MemoryPlan> plan = plan_if_it_fits(runner, network, without);
+    if (plan && plan->batch_tokens >= std::min(options.requested_tokens, kEnoughTokens))
+      return *plan;
   } else if (options.recompute == Recompute::off) {
     return plan_as_set(runner, config, options);
   }

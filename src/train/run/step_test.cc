@@ -113,10 +113,10 @@ Trained train(Task task, int threads, int steps, float dropout, const Network* t
   Trained result;
   for (int step = 1; step <= steps; ++step) {
     const TrainingBatch batch = make_batch(task, static_cast<uint64_t>(1 + step % 2));
-    p.begin_step();
+    GradientStep gradients(p);
     result.losses.push_back(
-        runner.train(batch, count_labels(batch), {.seed = 3, .step = step}).loss());
-    p.finish_gradients();
+        runner.train(gradients, batch, count_labels(batch), {.seed = 3, .step = step}).loss());
+    gradients.finish();
     optimizer.update(pool, 3e-3, 1);
   }
   result.weights.assign(p.all_values().begin(), p.all_values().end());
@@ -148,23 +148,23 @@ TEST_P(StepTest, PartsOfAStepAddUpToTheWhole) {
   both += count_labels(b);
 
   const auto gradients_of = [&](const TrainingBatch& batch, const LabelCounts& counts) {
-    p.begin_step();
-    runner.train(batch, counts, {});
-    p.finish_gradients();
+    GradientStep gradients(p);
+    runner.train(gradients, batch, counts, {});
+    gradients.finish();
     return std::vector<float>(p.all_gradients().begin(), p.all_gradients().end());
   };
   const std::vector<float> of_a = gradients_of(a, both), of_b = gradients_of(b, both);
-  p.begin_step();
-  StepLoss loss = runner.train(a, both, {.part = 0});
-  loss += runner.train(b, both, {.part = 1});
-  p.finish_gradients();
+  GradientStep gradients(p);
+  StepLoss loss = runner.train(gradients, a, both, {.part = 0});
+  loss += runner.train(gradients, b, both, {.part = 1});
+  gradients.finish();
   for (size_t i = 0; i < of_a.size(); ++i) {
     ASSERT_NEAR(p.all_gradients()[i], of_a[i] + of_b[i], 1e-6) << i;
   }
   // And evaluation, which takes the logits another way, finds the same loss.
-  Evaluation judged = runner.evaluate(a);
-  judged += runner.evaluate(b);
-  EXPECT_NEAR(judged.loss.loss(), loss.loss(), 1e-5 * loss.loss());
+  Evaluation evaluation = runner.evaluate(a);
+  evaluation += runner.evaluate(b);
+  EXPECT_NEAR(evaluation.loss.loss(), loss.loss(), 1e-5 * loss.loss());
 }
 
 TEST_P(StepTest, MemoryIsKnownBefore) {
@@ -175,9 +175,56 @@ TEST_P(StepTest, MemoryIsKnownBefore) {
   const TrainingBatch few = make_batch(GetParam(), 1, 2), many = make_batch(GetParam(), 1, 40);
   EXPECT_LT(runner.training_bytes(few), runner.training_bytes(many));
   EXPECT_LT(runner.evaluation_bytes(many), runner.training_bytes(many));
-  network.parameters().begin_step();
-  runner.train(many, count_labels(many), {});
+  GradientStep gradients(network.parameters());
+  runner.train(gradients, many, count_labels(many), {});
   EXPECT_GE(runner.arena_bytes(), runner.training_bytes(many));
+}
+
+// Moves tokens between sequences: the rows, the sequences and the longest one stay as they are.
+void move_tokens(Random& random, Rows& rows) {
+  std::vector<int32_t> lengths;
+  for (size_t s = 1; s < rows.offsets.size(); ++s) {
+    lengths.push_back(rows.offsets[s] - rows.offsets[s - 1]);
+  }
+  if (lengths.size() < 2) return;
+  const int32_t longest = *std::ranges::max_element(lengths);
+  for (int i = 0; i < 20; ++i) {
+    int32_t& from = lengths[random.below(lengths.size())];
+    int32_t& to = lengths[random.below(lengths.size())];
+    if (from > 1 && from < longest && to < longest) --from, ++to;
+  }
+  std::ranges::reverse(lengths);
+  for (size_t s = 0; s < lengths.size(); ++s) {
+    rows.offsets[s + 1] = rows.offsets[s] + lengths[s];
+  }
+}
+
+// A plan from the cache must be what a dry run of this very batch would give.
+TEST_P(StepTest, CachedPlansAreThoseOfADryRun) {
+  ModelConfig config = config_for(GetParam());
+  std::vector<ModelConfig> variants(3, config);
+  variants[1].position = Position::t5_bias;
+  variants[2].position = Position::rope;
+  variants[2].attention = AttentionSpan::sliding_window, variants[2].windows = {4};
+  Random random({.seed = 9});
+  for (const ModelConfig& c : variants) {
+    for (const GradientMemory memory : {GradientMemory::full, GradientMemory::pooled}) {
+      Network network(c, 7);
+      network.add_gradients(memory);
+      ThreadPool pool(2);
+      StepRunner runner({.network = network, .pool = pool});
+      for (int i = 0; i < 12; ++i) {
+        network.recompute_layers(i % 3 == 2);
+        TrainingBatch batch =
+            make_batch(GetParam(), 1 + random.below(3), static_cast<int>(1 + random.below(40)));
+        EXPECT_EQ(runner.plan(batch), runner.measure(batch));
+        move_tokens(random, batch.input);
+        move_tokens(random, batch.target);
+        const GradientPlan measured = runner.measure(batch);
+        EXPECT_EQ(runner.plan(batch), measured) << "seed 9, batch " << i;
+      }
+    }
+  }
 }
 
 // What backward needs again is computed again, to the bit; dropout too.
@@ -199,10 +246,10 @@ TEST_P(StepTest, RecomputedLayersGiveTheSameBitsInLessMemory) {
     ThreadPool pool(threads);
     StepRunner runner({.network = network, .pool = pool});
     Parameters& p = network.parameters();
-    p.begin_step();
-    StepLoss loss = runner.train(batch, count_labels(batch), {.seed = 5, .step = 2});
-    loss += runner.train(batch, count_labels(batch), {.seed = 5, .step = 2, .part = 1});
-    p.finish_gradients();
+    GradientStep gradients(p);
+    StepLoss loss = runner.train(gradients, batch, count_labels(batch), {.seed = 5, .step = 2});
+    loss += runner.train(gradients, batch, count_labels(batch), {.seed = 5, .step = 2, .part = 1});
+    gradients.finish();
     return Run{runner.training_bytes(batch),
                loss.loss(),
                {p.all_gradients().begin(), p.all_gradients().end()}};
@@ -242,19 +289,19 @@ TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
     Run result{runner.training_bytes(batch) + (lent ? 0 : p.all_values().size_bytes()), {}, {}};
     for (int step = 1; step <= 3; ++step) {
       const StepRunner::Place place{.seed = 5, .step = step};
-      p.begin_step();
+      GradientStep gradients(p);
       if (lent) {
-        // As a rehearsal has it: gradients that nobody wants.
-        runner.train(batch, count_labels(batch), place);
+        // As in a dry run: the gradients are discarded.
+        runner.train(gradients, batch, count_labels(batch), place);
         optimizer.begin_update(pool, 3e-3);
         const StepLoss loss =
-            runner.train(batch, count_labels(batch), place,
+            runner.train(gradients, batch, count_labels(batch), place,
                          {.use = [&](size_t weight) { optimizer.update_weight(pool, weight); }});
         result.numbers.push_back(loss.loss());
         result.numbers.push_back(optimizer.finish_update(pool));
       } else {
-        result.numbers.push_back(runner.train(batch, count_labels(batch), place).loss());
-        p.finish_gradients();
+        result.numbers.push_back(runner.train(gradients, batch, count_labels(batch), place).loss());
+        gradients.finish();
         result.numbers.push_back(optimizer.gradient_norm(pool));
         optimizer.update(pool, 3e-3, 1);
       }
@@ -313,8 +360,9 @@ TEST(Step, LongformerRegressionTrainsWithTheGlobalTokensOfInference) {
   ASSERT_NE(expected, inference_loss(&none));
 
   StepRunner runner({.network = network, .pool = pool});
-  network.parameters().begin_step();
-  const StepLoss trained = runner.train(batch, count_labels(batch), {.seed = 1, .step = 1});
+  GradientStep gradients(network.parameters());
+  const StepLoss trained =
+      runner.train(gradients, batch, count_labels(batch), {.seed = 1, .step = 1});
   ASSERT_EQ(trained.parts.size(), 1U);
   EXPECT_EQ(trained.parts[0].sum, expected);
   EXPECT_EQ(runner.evaluate(batch).loss.parts[0].sum, expected);
@@ -338,8 +386,8 @@ TEST(Step, ATeacherThatIsItselfHasNothingToAdd) {
   ThreadPool pool(1);
   StepRunner runner({.network = student, .pool = pool, .teacher = &teacher});
   const TrainingBatch batch = make_batch(Task::masked_lm, 1);
-  student.parameters().begin_step();
-  const StepLoss loss = runner.train(batch, count_labels(batch), {});
+  GradientStep gradients(student.parameters());
+  const StepLoss loss = runner.train(gradients, batch, count_labels(batch), {});
   ASSERT_EQ(loss.parts.size(), 3u);
   EXPECT_EQ(loss.parts[0].kind, LossKind::soft_targets);
   EXPECT_NEAR(loss.parts[0].mean(), 0, 1e-5);
@@ -383,9 +431,9 @@ TEST(Step, ReadsTwiceWithRDrop) {
                                   StepLoss& loss, size_t& bytes) {
       StepRunner runner({.network = network, .pool = pool, .loss = options});
       bytes = runner.training_bytes(batch);
-      p.begin_step();
-      loss = runner.train(batch, count_labels(batch), {.seed = 5, .step = 2});
-      p.finish_gradients();
+      GradientStep gradients(p);
+      loss = runner.train(gradients, batch, count_labels(batch), {.seed = 5, .step = 2});
+      gradients.finish();
       return std::vector<float>(p.all_gradients().begin(), p.all_gradients().end());
     };
     StepLoss twins, plain;
@@ -398,7 +446,7 @@ TEST(Step, ReadsTwiceWithRDrop) {
     for (size_t i = 0; i < of_plain.size(); ++i) ASSERT_NEAR(of_twins[i], of_plain[i], 1e-6) << i;
     EXPECT_LT(plain_bytes, twin_bytes + twin_bytes / 20);
     EXPECT_LT(twin_bytes, plain_bytes + plain_bytes / 20);
-    ASSERT_EQ(twins.parts[1].kind, LossKind::twins);
+    ASSERT_EQ(twins.parts[1].kind, LossKind::r_drop);
     EXPECT_GT(twins.parts[1].mean(), 1e-4) << "other dropout, other answers";
     EXPECT_EQ(2 * twins.parts[1].count, twins.parts[0].count);
   }
@@ -419,10 +467,11 @@ TEST(Step, RDropBringsTheAnswersTogether) {
       double sum = 0;  // of the last steps
       for (int step = 1; step <= 160; ++step) {
         const TrainingBatch batch = make_batch(task, static_cast<uint64_t>(1 + step % 2));
-        p.begin_step();
-        const StepLoss loss = runner.train(batch, count_labels(batch), {.seed = 3, .step = step});
+        GradientStep gradients(p);
+        const StepLoss loss =
+            runner.train(gradients, batch, count_labels(batch), {.seed = 3, .step = step});
         if (step > 120) sum += loss.parts[1].mean();
-        p.finish_gradients();
+        gradients.finish();
         optimizer.update(pool, 3e-3, 1);
       }
       return sum;
@@ -442,12 +491,12 @@ TEST(Step, RDropNeedsWordsAndDropout) {
   };
   ModelConfig config = config_for(Task::classification);
   config.dropout = 0.1f;
-  refused(config, "with words");
+  refused(config, "output distributions");
   config = config_for(Task::causal_lm);
   config.dropout = config.attention_dropout = config.embedding_dropout = 0;
   refused(config, "dropout");
   config.dropout = 0.1f, config.logits_soft_cap = 30;
-  refused(config, "soft cap");
+  refused(config, "logits_soft_cap");
   config.logits_soft_cap = 0;
   const Network teacher(config, 2);
   Network student(config, 1);

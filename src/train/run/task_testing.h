@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -104,16 +105,27 @@ inline ModelConfig toy_config(Family family) {
 
 inline constexpr uint64_t kToyValidation = 1 << 20;  // numbers of batches that never train
 
-inline BatchSource toy_source(Family family, ToyTask task, int examples) {
+// Batches from functions.
+struct FunctionSource final : BatchSource {
+  std::function<TrainingBatch(Cursor&)> next_batch, validation_batch;
+  std::function<TrainingBatch()> largest;
+
+  TrainingBatch next(Cursor& cursor) override { return next_batch(cursor); }
+  TrainingBatch largest_batch() override { return largest(); }
+  bool has_validation() const override { return static_cast<bool>(validation_batch); }
+  TrainingBatch next_validation(Cursor& cursor) override { return validation_batch(cursor); }
+};
+
+inline FunctionSource toy_source(Family family, ToyTask task, int examples) {
   constexpr uint64_t kPerEpoch = 7;
-  BatchSource source;
-  source.next = [=](Cursor& cursor) {
+  FunctionSource source;
+  source.next_batch = [=](Cursor& cursor) {
     const uint64_t number = cursor.epoch * kPerEpoch + cursor.batch;
     if (++cursor.batch == kPerEpoch) cursor.batch = 0, ++cursor.epoch;
     return toy_batch(family, task, number, examples);
   };
   source.largest = [=] { return toy_batch(family, task, 0, 2 * examples); };
-  source.validation = [=](Cursor& cursor) {
+  source.validation_batch = [=](Cursor& cursor) {
     const TrainingBatch batch = toy_batch(family, task, kToyValidation + cursor.batch, examples);
     if (++cursor.batch == 2) cursor = {.epoch = 1};
     return batch;

@@ -149,7 +149,7 @@ metric = "accuracy"
 )");
   const TrainResult result = run(classify);
   EXPECT_EQ(result.validation.at("accuracy"), 1);
-  EXPECT_THAT(notes_, HasSubstr("begin anew"));
+  EXPECT_THAT(notes_, HasSubstr("newly initialized"));
   EXPECT_EQ(Network::load(path("out")).config().labels, 2);
   EXPECT_THAT(read_text(path("out") + "/config.json"), HasSubstr("\"1\": \"pos\""));
 }
@@ -160,7 +160,7 @@ TEST_F(TrainTest, LeavesModelsAloneThatNoTrainingMade) {
   fs::create_directory(path("out"));
   write("out/config.json", "{}");
   write("out/log.jsonl", "");  // handed on with its model
-  expect_error(ErrorCode::invalid_argument, "has a model that no training has left there",
+  expect_error(ErrorCode::invalid_argument, "must not hold a model that was not trained there",
                [&] { run(path_of_recipe); });
   EXPECT_EQ(read_text(path("out/config.json")), "{}");
   EXPECT_EQ(read_text(path("out/log.jsonl")), "");
@@ -418,7 +418,7 @@ TEST_F(TrainMemoryTest, MoreMemoryNeverMakesAStepWorse) {
       refused |= error.hint().find("data.batch_tokens = ") != std::string::npos;
       continue;
     }
-    const bool again = notes_.find("layers run again") != std::string::npos;
+    const bool again = notes_.find("layers recomputed") != std::string::npos;
     const int64_t parts = batches().at("accumulate");
     EXPECT_LE(again, runs_again);
     if (again == runs_again) {
@@ -491,7 +491,7 @@ checkpoint_every = 3
   fs::remove_all(path("out"));
   run(path_of_recipe, {"train.steps=6"});
   run(path_of_recipe, {"train.steps=12", "train.seed=7"});
-  EXPECT_THAT(notes_, HasSubstr("going on with seed 1,"));
+  EXPECT_THAT(notes_, HasSubstr("resuming with seed 1,"));
   EXPECT_EQ(read_text(path("out") + "/model.safetensors"), weights);
 }
 

@@ -31,7 +31,7 @@ class TrainerTest : public FolderTest {
     std::function<void(const TrainProgress&)> progress{};
     bool keeps_gradients = false;          // where they could be lent
     std::vector<TrainSetting> settings{};  // beside the steps
-    BatchSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
+    FunctionSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
   };
 
   TrainResult run(const std::string& name, Setting s) {
@@ -45,20 +45,21 @@ class TrainerTest : public FolderTest {
     ThreadPool pool(s.threads);
     s.train.steps = s.steps, s.train.log_every = 1;
     s.settings.push_back({"train", "steps", std::to_string(s.steps), "test", "steps"});
-    Trainer trainer({.network = network,
-                     .pool = pool,
-                     .source = s.source,
-                     .folder = path(name),
-                     .train = s.train,
-                     .validate = s.validate,
-                     .loss = {.label_smoothing = 0.1f},
-                     .optimizer = optimizer,
-                     .schedule = {.warmup_steps = 10},
-                     .settings = s.settings,
-                     .validator = s.validator,
-                     .progress = s.progress,
-                     .note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; },
-                     .stop = s.stop});
+    Trainer trainer(
+        {.network = network,
+         .pool = pool,
+         .batches = s.source,
+         .folder = path(name),
+         .settings = {.train = s.train,
+                      .loss = {.label_smoothing = 0.1f},
+                      .optimizer = optimizer,
+                      .schedule = {.warmup_steps = 10},
+                      .list = s.settings},
+         .validation = {.section = s.validate, .validator = s.validator},
+         .callbacks = {
+             .progress = s.progress,
+             .note = [this](std::string_view text) { notes_ += std::string(text) + "\n"; },
+             .stop = s.stop}});
     return trainer.run();
   }
 
@@ -361,7 +362,7 @@ TEST_F(TrainerTest, StopsWhileItValidatesAndGoesOn) {
     const TrainResult stopped = run("stopped", setting);
     EXPECT_FALSE(stopped.finished);
     EXPECT_EQ(stopped.steps, step);
-    EXPECT_THAT(notes_, HasSubstr("stopped while step " + std::to_string(step)));
+    EXPECT_THAT(notes_, HasSubstr("stopped during the validation of step " + std::to_string(step)));
     EXPECT_EQ(notes_.find("step " + std::to_string(step) + ": validation"), std::string::npos);
     EXPECT_THAT(checkpoint_names("stopped"), testing::Contains("step-" + std::to_string(step)));
   }
@@ -414,7 +415,7 @@ TEST_F(TrainerTest, AFolderThatGoesAwayIsAClearError) {
 }
 
 TEST_F(TrainerTest, ABadBatchFailsBeforeTheFirstStep) {
-  BatchSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
+  FunctionSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
   source.largest = [] {
     TrainingBatch batch = toy_batch(Family::encoder_decoder, ToyTask::copy, 0, 2);
     batch.input.tokens[0] = 999;
