@@ -5,8 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "base/number_text.h"
 #include "base/process_memory.h"
-#include "base/units.h"
 #include "heed/error.h"
 #include "heed/tokenizer.h"
 #include "train/run/folder_lock.h"
@@ -131,7 +131,7 @@ TrainResult TrainingRun::stopped() const {
   TrainResult result;
   result.folder = recipe_.train.out;
   result.steps = checkpoint_steps(recipe_.train.out);
-  result.peak_rss_bytes = peak_resident_bytes();
+  result.peak_rss_bytes = peak_rss_bytes();
   return result;
 }
 
@@ -221,7 +221,7 @@ void TrainingRun::check_teacher() const {
 }
 
 void TrainingRun::fit_memory() {
-  prepared_peak_bytes_ = peak_resident_bytes();
+  prepared_peak_bytes_ = peak_rss_bytes();
   StepPlanner planner({.network = *network_,
                        .teacher = teacher(),
                        .pool = pool_,

@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include "base/atomic_file.h"
+#include "base/number_text.h"
 #include "base/process_memory.h"
-#include "base/units.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 #include "train/run/checkpoint.h"
@@ -99,7 +99,7 @@ StepPlanner::StepPlanner(const Options& options, TrainingBatch largest)
       .longest = longest_sequence(largest_),
       .largest = &largest_,
       .teacher_bytes = teacher_bytes,
-      .process_bytes = std::max<int64_t>(resident_bytes() - counted, 0),
+      .process_bytes = std::max<int64_t>(current_rss_bytes() - counted, 0),
       .threads = o_.pool.threads(),
       .bytes_per_weight = bytes_per_weight(o_.recipe.optimizer, memory),
       .recompute = o_.recipe.train.recompute};

@@ -190,9 +190,9 @@ void Trainer::diverged(const std::string& what) const {
 }
 
 void Trainer::check_loss(const std::string& name, double loss, double first) const {
-  if (!std::isfinite(loss)) diverged(name + " is " + number_text(loss));
+  if (!std::isfinite(loss)) diverged(name + " is " + significant(loss));
   if (loss > kExplodedFactor * first + kExplodedOffset) {
-    diverged(name + " is " + number_text(loss) + ", the first one was " + number_text(first));
+    diverged(name + " is " + significant(loss) + ", the first one was " + significant(first));
   }
 }
 
@@ -260,7 +260,7 @@ void Trainer::step() {
   last_loss_ = loss.loss();
   if (state_.first_loss == 0) state_.first_loss = last_loss_;
   check_loss("the loss", last_loss_, state_.first_loss);
-  if (!std::isfinite(norm)) diverged("the gradient norm is " + number_text(norm));
+  if (!std::isfinite(norm)) diverged("the gradient norm is " + significant(norm));
   if (!pools_gradients()) optimizer_.update(o_.pool, rate, optimizer_.clip_factor(norm));
   report_progress(rate, norm, counts.tokens, seconds_since(start));
 }
@@ -456,7 +456,7 @@ void Trainer::fill_result() {
   result_.loss = last_loss_;
   result_.best_metric = state_.best_metric;
   result_.best_step = state_.best_step;
-  result_.peak_rss_bytes = peak_resident_bytes();
+  result_.peak_rss_bytes = peak_rss_bytes();
 }
 
 TrainResult Trainer::run() {

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <sstream>
 
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "heed/error.h"
 #include "train/sweep/sweep_text.h"
@@ -29,12 +29,9 @@ constexpr size_t kMostRows = 1000;
               "a sweep has recipe = \"FILE\", [set], and any of [[rows]], [[lists]] and [[grid]]");
 }
 
-// The shortest text that gives the same double: 0.1, not its 17 digits.
+// A double as TOML writes it: a whole number has a decimal.
 std::string toml_number(double value) {
-  char text[32];
-  const char* const begin = text;
-  const char* const end = std::to_chars(text, text + sizeof text, value).ptr;
-  const std::string number(begin, end);
+  const std::string number = shortest(value);
   const bool is_whole = number.find_first_not_of("-0123456789") == std::string::npos;
   return is_whole ? number + ".0" : number;
 }

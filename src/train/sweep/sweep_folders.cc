@@ -1,5 +1,6 @@
 #include "train/sweep/sweep_folders.h"
 
+#define XXH_INLINE_ALL  // one function of it: nothing to link
 #include <xxhash.h>
 
 #include <charconv>
@@ -168,9 +169,8 @@ void write_settings(const SweepPlan& plan, const SweepRow& row) {
 }
 
 void write_result(const SweepPlan& plan, const SweepRow& row, const TrainResult& result) {
-  const Json json{{"name", row.name},
-                  {"settings", settings_of(plan, row)},
-                  {"result", result_json(result)}};
+  const Json json{
+      {"name", row.name}, {"settings", settings_of(plan, row)}, {"result", result_json(result)}};
   write_whole(folder_of(plan, row) + kResultFile, json.dump(2) + "\n");
 }
 
