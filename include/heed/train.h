@@ -5,12 +5,11 @@
 //   heed::TrainResult result = heed::train(options);
 //
 // OUT/ gets config.json, model.safetensors and the tokenizer's files, and beside them checkpoints/,
-// log.jsonl, TensorBoard's event files and report.html. Running the same again goes on from the
-// last checkpoint, bit for bit as if it had never stopped; nothing is ever wiped.
+// log.jsonl, TensorBoard's event files and report.html. A second run resumes from the last
+// checkpoint, bit for bit as if it had not stopped; nothing is deleted.
 //
-// All functions throw heed::Error. train() is not re-entrant for one OUT. Signal handlers that may
-// run meanwhile need a stack of their own (sigaltstack, SA_ONSTACK): see
-// src/cli/training_display.h.
+// All functions throw heed::Error. Only one train() may run for one OUT. Signal handlers that may run
+// meanwhile need an alternate stack (sigaltstack, SA_ONSTACK): see src/cli/training_display.h.
 #pragma once
 
 #include <atomic>
@@ -27,9 +26,10 @@ namespace heed {
 
 // ---- Validation by decoding --------------------------------------------------------------------
 //
-// Training knows only losses. It hands a validator a model folder and examples and logs the metrics that come back; any
-// function will do, so training does not depend on what decodes. decoding_validator() answers as `heed translate`,
-// `classify`, `tag` and `parse` would, and its scores are those of `heed eval`.
+// Training itself computes losses only. The validator gets a model folder and examples, and its
+// metrics are logged; it is a function, so that training does not depend on inference.
+// decoding_validator() decodes as `heed translate`, `classify`, `tag` and `parse` do, and its scores
+// are those of `heed eval`.
 
 // One example of the validation files, as text.
 struct ValidationExample {
@@ -41,26 +41,26 @@ struct ValidationExample {
 };
 
 struct ValidationRequest {
-  std::string model{};      // a folder; its generation_config.json says how to search
+  std::string model{};      // a folder; its generation_config.json has the search options
   std::string objective{};  // as in recipes: "translation"
   std::span<const ValidationExample> examples{};
   std::string source_prefix{}, target_prefix{};  // as in recipes
   std::string tokenize = "13a";                  // of BLEU
-  int64_t max_tokens = 0;                        // longer texts to label are cut; 0: the model's
+  int64_t max_tokens = 0;                        // longer texts are truncated; 0: max_positions
   int samples = 3;
   int threads = 0;
   uint64_t kv_memory_bytes = uint64_t{1} << 30;
-  // Becomes true: throw cancelled, and soon. One that does not look at it is waited for.
+  // If it becomes true, throw cancelled soon. A validator that ignores it is waited for.
   const std::atomic<bool>* stop = nullptr;
 };
 
 struct ValidationScores {
-  // By objective: translation bleu, chrf, exact (the share of answers that are as wanted);
+  // By objective: translation bleu, chrf, exact (the fraction of exact matches);
   // classification accuracy, f1 (mean of the classes), matthews; regression pearson, spearman;
   // tagging accuracy and, where tags mark spans, f1; parsing f1. BLEU, chrF and the f1 of spans and
   // brackets are percentages.
   std::map<std::string, double> metrics{};
-  std::vector<std::string> samples{};  // what to show a reader
+  std::vector<std::string> samples{};  // decoded examples to show
 };
 
 using Validator = std::function<ValidationScores(const ValidationRequest&)>;
@@ -83,35 +83,35 @@ struct TrainProgress {
 
 struct TrainOptions {
   std::string recipe;              // a TOML file
-  std::vector<std::string> set{};  // "section.key=value", over the recipe
-  std::string out{};               // over train.out
-  std::optional<uint64_t> seed{};  // over train.seed
-  int64_t memory_bytes = 0;        // > 0: the most to use; chooses the batch size
+  std::vector<std::string> set{};  // "section.key=value", overrides the recipe
+  std::string out{};               // overrides train.out
+  std::optional<uint64_t> seed{};  // overrides train.seed
+  int64_t memory_bytes = 0;        // > 0: memory limit; chooses the batch size
   int threads = 0;                 // 0: every CPU this process may use
   std::function<void(const TrainProgress&)> progress{};
-  std::function<void(std::string_view)> note{};  // one line about what is going on
-  const std::atomic<bool>* stop = nullptr;       // becomes true: save, and return
+  std::function<void(std::string_view)> note{};  // one line of progress text
+  const std::atomic<bool>* stop = nullptr;       // if it becomes true: save, and return
   Validator validator{};                         // decoding_validator(); none: losses only
-  // This process is one of several that mpirun has started: they share the batches of each step,
-  // and the first one writes. Throws unsupported where Heed was built without MPI.
+  // This process is one of several that mpirun started: they share the batches of each step, and the
+  // first one writes. Throws unsupported if Heed was built without MPI.
   bool mpi = false;
 };
 
 struct TrainResult {
   std::string folder;
   int rank = 0, ranks = 1;    // of this process, among those that trained
-  int64_t steps = 0;          // done, in all
+  int64_t steps = 0;          // in total
   bool finished = false;      // false: stopped before the end
-  bool was_finished = false;  // before, and asked for no more: nothing was done
-  double seconds = 0;         // spent in steps, in all
+  bool was_finished = false;  // by an earlier run: nothing was done
+  double seconds = 0;         // spent in steps, in total
   int64_t tokens = 0;
   double loss = 0;                           // of the last step
   std::map<std::string, double> validation;  // of the final model: "loss", "accuracy", …
   std::optional<double> best_metric;
   int64_t best_step = 0;
   int64_t parameters = 0;
-  int64_t planned_bytes = 0;   // of memory, before step 1
-  int64_t peak_rss_bytes = 0;  // in truth
+  int64_t planned_bytes = 0;   // planned before step 1
+  int64_t peak_rss_bytes = 0;  // measured
 };
 TrainResult train(const TrainOptions& options);
 

@@ -9,22 +9,22 @@
 namespace heed {
 namespace {
 
-// Floats that are summed as one and updated by one thread; the sums are added in order, whoever
-// made them.
+// Floats that one thread sums and updates; the sums are added in order, so results do not depend on
+// the threads.
 constexpr int64_t kPartFloats = 1 << 14;
 static_assert(kPartFloats % kernels::kRoundingGroup == 0);
-// Of the draws that round moments; dropout's have the training's own seed.
+// Of stochastic rounding; dropout uses the seed of the training.
 constexpr uint64_t kRoundingSeed = 0x6D6F6D656E74;
 // PyTorch's clip_grad_norm_ adds it to the norm.
 constexpr double kClipEps = 1e-6;
-// What a matrix counts as at least, or one of zeros would never move: Adafactor's second epsilon.
+// Least RMS of a matrix, so that zeros can move: Adafactor's second epsilon.
 constexpr double kLeastRms = 1e-3;
 
 }  // namespace
 
 GradientMemory gradient_memory(const OptimizerOptions& options, int64_t batches_of_a_step) {
-  const bool lent = options.clip_norm <= 0 && batches_of_a_step == 1;
-  return lent ? GradientMemory::pooled : GradientMemory::full;
+  const bool pooled = options.clip_norm <= 0 && batches_of_a_step == 1;
+  return pooled ? GradientMemory::pooled : GradientMemory::full;
 }
 
 int64_t bytes_per_weight(const OptimizerOptions& options, GradientMemory memory) {
@@ -42,7 +42,7 @@ bool decays(std::string_view name) {
 Optimizer::Optimizer(Parameters& parameters, const OptimizerOptions& options)
     : parameters_(parameters), options_(options) {
   const size_t count = parameters.all_values().size();
-  HEED_CHECK(!parameters.gradients().empty(), "parameters without gradients");
+  HEED_CHECK(!parameters.gradients().empty(), "optimizer: parameters must have gradients");
   for (Moment* moment : {&moment1_, &moment2_}) {
     if (options.moments == MomentType::bf16) {
       moment->bf16.resize(count);
@@ -65,7 +65,7 @@ Optimizer::Optimizer(Parameters& parameters, const OptimizerOptions& options)
   squares_.resize(parts_.size());
 }
 
-// The matrices of a stacked one start in different sizes, and count each for itself.
+// The parts of a stacked matrix are initialized with different scales, so each has its own RMS.
 void Optimizer::add_parts(const ParameterSpec& spec, int64_t begin, size_t weight) {
   const std::vector<int64_t> whole{spec.rows};
   for (const int64_t rows : spec.parts.empty() ? whole : spec.parts) {
@@ -88,8 +88,8 @@ double Optimizer::norm_of_parts() const {
   return std::sqrt(sum);
 }
 
-// Threads share the floats, not the parts, which may be tiny: each takes those that begin in its
-// share.
+// Threads divide the floats, not the parts, which may be tiny: each takes the parts that begin in
+// its range.
 template <class Body>
 void Optimizer::each_part(ThreadPool& pool, const Body& body) {
   pool.parallel_for(parameters_.count(), kPartFloats, [&](int64_t begin, int64_t end) {
@@ -108,7 +108,7 @@ void Optimizer::sum_squares(ThreadPool& pool, std::span<const float> numbers) {
 
 double Optimizer::gradient_norm(ThreadPool& pool) {
   const std::span<const float> g = parameters_.all_gradients();
-  HEED_CHECK(std::ssize(g) == parameters_.count(), "gradients that are not kept");
+  HEED_CHECK(std::ssize(g) == parameters_.count(), "optimizer: gradients must be full");
   sum_squares(pool, g);
   return norm_of_parts();
 }
@@ -140,7 +140,7 @@ void Optimizer::begin_step(ThreadPool& pool, double learning_rate, double gradie
            .bias_correction1 = static_cast<float>(1 - std::pow(double{options_.beta1}, t)),
            .bias_correction2 = static_cast<float>(1 - std::pow(double{options_.beta2}, t)),
            .gradient_scale = static_cast<float>(gradient_scale)};
-  // A young average follows faster, or it would remember the random start (TensorFlow's rule).
+  // A smaller decay in the first steps, so that the initialization is forgotten (TensorFlow's rule).
   const double decay = std::min(options_.ema_decay, (1 + t) / (10 + t));
   keep_ = static_cast<float>(decay), take_ = static_cast<float>(1 - decay);
 }
@@ -174,7 +174,7 @@ void Optimizer::step_part(const Part& part, const float* gradient) {
 
 void Optimizer::update(ThreadPool& pool, double learning_rate, double gradient_scale) {
   const std::span<const float> g = parameters_.all_gradients();
-  HEED_CHECK(std::ssize(g) == parameters_.count(), "gradients that are not kept");
+  HEED_CHECK(std::ssize(g) == parameters_.count(), "optimizer: gradients must be full");
   begin_step(pool, learning_rate, gradient_scale);
   each_part(pool, [&](int64_t i) {
     const Part& part = parts_[static_cast<size_t>(i)];
@@ -190,7 +190,7 @@ void Optimizer::begin_update(ThreadPool& pool, double learning_rate) {
 // gradient_of(part): that of one of the weight's parts.
 template <class GradientOf>
 void Optimizer::step_weight(ThreadPool& pool, size_t weight, const GradientOf& gradient_of) {
-  HEED_CHECK(!updated_[weight], "a weight that is updated twice in a step");
+  HEED_CHECK(!updated_[weight], "optimizer: a weight must be updated once per step");
   updated_[weight] = true;
   const auto first = static_cast<int64_t>(first_part_[weight]);
   const int64_t parts = static_cast<int64_t>(first_part_[weight + 1]) - first;
@@ -219,7 +219,7 @@ double Optimizer::finish_update(ThreadPool& pool) {
 }
 
 void Optimizer::swap_average() {
-  HEED_CHECK(has_average(), "there is no running average");
+  HEED_CHECK(has_average(), "optimizer: there must be a moving average");
   std::swap_ranges(average_.begin(), average_.end(), parameters_.all_values().begin());
 }
 

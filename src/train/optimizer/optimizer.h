@@ -1,20 +1,21 @@
-// Adam and AdamW over a model's parameters, with clipping and a running average of the weights.
+// Adam and AdamW over a model's parameters, with gradient clipping and a moving average of the
+// weights.
 //
 //   Optimizer optimizer(parameters, {.kind = OptimizerKind::adamw, .weight_decay = 0.1f});
-//   … backward …; parameters.finish_gradients();
+//   … backward …; gradient_step.finish();
 //   const double norm = optimizer.gradient_norm(pool);
 //   optimizer.update(pool, learning_rate, optimizer.clip_factor(norm));
 //
-// or, where backward gives out each gradient when it is final (there is no clipping then, for the
-// whole gradient's length is known too late):
+// or fused into backward, for pooled gradients (without clipping: the norm of the whole gradient is
+// known too late):
 //
 //   optimizer.begin_update(pool, learning_rate);
 //   … backward: optimizer.update_weight(pool, weight) …
 //   const double norm = optimizer.finish_update(pool);
 //
-// Both have the same bits.
+// Both give the same bits.
 //
-// Results do not depend on the number of threads. The slots are flat arrays in the order of
+// Results do not depend on the number of threads. The optimizer state is flat arrays in the order of
 // Parameters::all_values(), so a checkpoint is a copy of them.
 #pragma once
 
@@ -37,7 +38,7 @@ inline constexpr std::array kEnumNames<OptimizerKind>{
     EnumName<OptimizerKind>{OptimizerKind::adam, "adam"},
     EnumName<OptimizerKind>{OptimizerKind::adamw, "adamw"}};
 
-// How Adam's two moments are kept: bf16 takes half the memory, with rounding that is drawn.
+// The type of Adam's two moments: bf16 takes half the memory, with stochastic rounding.
 enum class MomentType { f32, bf16 };
 
 template <>
@@ -48,28 +49,26 @@ struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adam;
   double learning_rate = 1e-3;
   float beta1 = 0.9f;
-  float beta2 = 0.98f;  // the paper's, as is eps
+  float beta2 = 0.98f;  // of Vaswani et al. 2017, as is eps
   float eps = 1e-9f;
-  // adamw: the share of a weight that is taken away (times the learning rate); adam: added to the
-  // gradient. Matrices and embeddings only: norms and biases are never decayed.
+  // adamw: decoupled, times the learning rate; adam: L2, added to the gradient. Matrices and
+  // embeddings only: norms and biases are never decayed.
   float weight_decay = 0;
-  // Each matrix moves in steps of the learning rate times its root mean square, as Adafactor and
-  // T5 have it: T5's embeddings start at 1 and its other weights at 1/√width or so.
+  // Relative step size (Adafactor, T5): the learning rate of each matrix is multiplied by its root
+  // mean square. T5's embeddings start at 1 and its other weights at about 1/√width.
   bool relative = false;
-  float clip_norm = 0;   // the gradient is scaled down to this length when longer; 0: never
-  double ema_decay = 0;  // > 0: a running average of the weights, which is what gets validated
+  float clip_norm = 0;   // maximum gradient norm; 0 disables clipping
+  double ema_decay = 0;  // > 0: moving average of the weights, which is validated
   MomentType moments = MomentType::f32;
 
   bool operator==(const OptimizerOptions&) const = default;
 };
 
-// Whether each weight of a step can be updated while backward goes on, so that its gradient is
-// lent: not where the length of the whole gradient is needed first, or more is still to be added,
-// by another batch or another process.
+// pooled if each weight can be updated during backward: not with clipping, which needs the norm of
+// the whole gradient first, and not if other batches or processes add to the gradient.
 GradientMemory gradient_memory(const OptimizerOptions& options, int64_t batches_of_a_step);
 
-// What training has for each weight, of any batch: its value, a kept gradient, and the optimizer's
-// slots.
+// Bytes of a weight in training: its value, its full gradient and the optimizer state.
 int64_t bytes_per_weight(const OptimizerOptions& options, GradientMemory memory);
 
 // Whether weight decay acts on a weight of this name.
@@ -77,25 +76,25 @@ bool decays(std::string_view parameter_name);
 
 class Optimizer {
  public:
-  // Borrows the parameters, which must have gradients, kept or lent.
+  // Borrows the parameters, which must have gradients.
   Optimizer(Parameters& parameters, const OptimizerOptions& options);
 
-  // The length of the whole gradient as one vector, summed in an order of its own.
+  // The L2 norm of the whole gradient, summed in a fixed order.
   double gradient_norm(ThreadPool& pool);
-  // What to multiply the gradient by: 1, or less when it is longer than clip_norm.
+  // Scales a gradient of this norm down to clip_norm; at most 1.
   double clip_factor(double norm) const;
   // One step. The gradient is multiplied by `gradient_scale` first.
   void update(ThreadPool& pool, double learning_rate, double gradient_scale);
 
-  // One step, weight by weight (numbered as Parameters::specs()), each once and in any order.
+  // One step, weight by weight (indexed as Parameters::specs()), each once and in any order.
   void begin_update(ThreadPool& pool, double learning_rate);
   void update_weight(ThreadPool& pool, size_t weight);
-  // Updates those that no gradient came for, as by one of zeros; returns the gradient's length.
+  // Updates the weights without a gradient, as by zeros; returns the gradient norm.
   double finish_update(ThreadPool& pool);
 
   int64_t steps() const { return steps_; }  // updates so far
   bool has_average() const { return !average_.empty(); }
-  // Exchanges the weights and their running average; call it again to go back.
+  // Exchanges the weights and their moving average; the second call restores them.
   void swap_average();
 
   // For checkpoints. Moments are of moment_type().
@@ -106,7 +105,7 @@ class Optimizer {
   void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
-  struct Matrix {  // a weight, or one of those that are stacked in it
+  struct Matrix {  // a weight, or one part of a stacked one
     int64_t floats = 0;
     double rms = 0;  // root mean square before the step; `relative` only
   };
@@ -142,14 +141,14 @@ class Optimizer {
   std::vector<Matrix> matrices_;    // in the order of the weights
   std::vector<Part> parts_;         // likewise
   std::vector<size_t> first_part_;  // of each weight, and one more
-  std::vector<bool> decays_;        // whether it does, by weight
+  std::vector<bool> decays_;        // by weight: whether weight decay applies
   std::vector<bool> updated_;       // in this step
   std::vector<double> squares_;     // of each part's numbers, summed
   Moment moment1_, moment2_;
   std::vector<float> average_;
-  kernels::AdamStep step_;  // what all weights of a step have in common
+  kernels::AdamStep step_;  // common to all weights of a step
   double learning_rate_ = 0;
-  float keep_ = 0, take_ = 0;  // of the running average
+  float keep_ = 0, take_ = 0;  // of the moving average
   int64_t steps_ = 0;
 };
 

@@ -33,7 +33,7 @@ void GradientExchange::advance() {
   }
 }
 
-// What this rank's batches do not reach is zero here, and may not be elsewhere.
+// A gradient without a contribution on this rank is zero here; other ranks may have some.
 void GradientExchange::send() {
   const Bucket& bucket = buckets_[next_];
   for (size_t i = bucket.first_slot; i <= bucket.last_slot; ++i) {

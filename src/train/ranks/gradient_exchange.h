@@ -1,16 +1,15 @@
-// Gradients that go out to the other ranks while backward is still at work.
+// Sums gradients over the ranks while backward still runs.
 //
 //   GradientExchange exchange(parameters, [&](std::span<float> part) { ranks.begin_sum(part); });
 //   exchange.begin();                                   // before a step's last backward
-//   tape.backward(ctx, [&] { exchange.advance(); });    // what is final goes out
-//   exchange.finish();                                  // and the rest
+//   tape.backward(ctx, [&] { exchange.advance(); });    // sends final gradients
+//   exchange.finish();                                  // sends the rest
 //   ranks.finish_sums();
 //
-// Weights lie in the order in which a forward pass meets them, so backward completes them from the
-// last to the first. How often backward will add to each weight is known before it runs: the
-// measuring pass counts it (WeightGradient::planned). When the count is reached the gradient is
-// final, and when all of a bucket's are, the bucket goes out. Buckets go in one fixed order, which
-// all ranks share whatever their batches look like.
+// Weights are stored in the order of the forward pass, so backward completes them from the last to
+// the first. A gradient is final after as many contributions as the dry run counted
+// (WeightGradient::planned); a bucket is sent when all of its gradients are. The order of the buckets
+// is fixed: it must be the same on all ranks, whatever their batches are.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +23,8 @@ namespace heed {
 
 class GradientExchange {
  public:
-  // Borrows the parameters, which must have gradients. `send` is given each part of them once a
-  // step. A bucket is made of whole weights, of `bucket_floats` or a little more.
+  // Borrows the parameters, which must have full gradients. `send` is called once per step and
+  // bucket. A bucket has whole weights, of at least `bucket_floats` together.
   using Send = std::function<void(std::span<float>)>;
   GradientExchange(Parameters& parameters, Send send, int64_t bucket_floats = kBucketFloats);
 
@@ -36,8 +35,8 @@ class GradientExchange {
   size_t buckets() const { return buckets_.size(); }
   size_t sent() const { return next_; }  // buckets, since begin()
 
-  // 4 MB: enough that bandwidth rather than latency counts on a network of 10 Gbit/s, and few
-  // enough to wait for after the last layer.
+  // 4 MB: large enough to be limited by bandwidth and not latency at 10 Gbit/s, and small enough
+  // that little is left to send after the last layer.
   static constexpr int64_t kBucketFloats = 1 << 20;
 
  private:
@@ -49,9 +48,9 @@ class GradientExchange {
 
   Parameters& parameters_;
   Send send_;
-  std::vector<Bucket> buckets_;  // in the order in which they go out
-  size_t next_ = 0;              // the bucket that is waited for …
-  size_t incomplete_ = 0;        // … and its last weight that may not be complete
+  std::vector<Bucket> buckets_;  // in the order of sending
+  size_t next_ = 0;              // the bucket to send next …
+  size_t incomplete_ = 0;        // … and its last weight that may be incomplete
 };
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// rank_calls.h over MPI: a shared library of its own, libheed-mpi.so, which nothing links and
-// open_mpi() loads. So only those who start Heed with mpirun need MPI, or pay for starting it.
+// rank_calls.h over MPI: the shared library libheed-mpi.so, which open_mpi() loads and nothing links.
+// So only runs under mpirun need MPI, or pay for its start.
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 

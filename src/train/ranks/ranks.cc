@@ -20,12 +20,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A message has at most so many elements. Long ones go in pieces, of which several can be under
-// way at once.
+// Maximum elements of a message. Longer ones are split into pieces, of which several can be in
+// flight.
 constexpr int64_t kPieceElements = 1 << 20;
 
-// Between two looks at messages that are under way the thread sleeps, for the cores have other
-// work; but when this rank has nothing else to do it first looks as often as it can.
+// The thread sleeps between two polls of messages in flight, because the cores have other work; if
+// this rank is blocked, it first polls without sleeping.
 constexpr std::chrono::microseconds kPause{50};
 constexpr std::chrono::milliseconds kEager{5};
 
@@ -38,7 +38,7 @@ struct Message {
 
 }  // namespace
 
-// The thread that talks. Messages are begun in the order in which they were given.
+// The communication thread. Messages start in the order in which they are posted.
 class Ranks::Messenger {
  public:
   explicit Messenger(const RankCalls& calls) : calls_(calls), thread_([this] { run(); }) {
@@ -50,7 +50,7 @@ class Ranks::Messenger {
     std::rethrow_exception(failure_);
   }
 
-  // While an exception is on its way the others are not waited for: they may never come.
+  // During stack unwinding the other ranks are not waited for: they may never arrive.
   ~Messenger() {
     {
       const std::lock_guard lock(mutex_);
@@ -85,7 +85,7 @@ class Ranks::Messenger {
   void check(int error) const {
     if (error == 0) return;
     throw Error(ErrorCode::invalid_argument,
-                "the ranks cannot talk to each other: " +
+                "the ranks cannot communicate: " +
                     std::string(calls_.error_text(calls_.self, error)),
                 "start all of them with one mpirun, on machines that reach each other");
   }
@@ -165,10 +165,10 @@ class Ranks::Messenger {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Message> posted_;
-  int64_t unfinished_ = 0;  // posted, or under way
+  int64_t unfinished_ = 0;  // posted, or in flight
   bool started_ = false, quit_ = false, take_leave_ = false, waited_for_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;  // the last: it uses all the others
+  std::thread thread_;  // last member: the thread uses all others
 };
 
 Ranks::Ranks() = default;
@@ -200,7 +200,7 @@ void Ranks::finish_sums() {
 
 void Ranks::sum(std::span<double> numbers) {
   if (!messenger_ || numbers.empty()) return;
-  HEED_CHECK(std::ssize(numbers) <= kPieceElements, "a sum of more numbers than a message takes");
+  HEED_CHECK(std::ssize(numbers) <= kPieceElements, "ranks: a sum of doubles must fit into one message");
   messenger_->post({Message::Kind::sum_doubles, numbers.data(), std::ssize(numbers)});
   messenger_->wait();
 }
@@ -242,8 +242,7 @@ const RankCalls* open_mpi() {
   const char* const hint =
       "install Open MPI (Debian: openmpi-bin, and libopenmpi-dev before Heed is built), or start "
       "heed without mpirun";
-  // Global: Open MPI's own plugins look for its symbols. It stays loaded, as MPI cannot start
-  // twice.
+  // RTLD_GLOBAL: Open MPI's plugins look for its symbols. Never unloaded: MPI cannot start twice.
   void* const module = dlopen(kMpiModule, RTLD_NOW | RTLD_GLOBAL);
   if (!module) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): before there are other threads

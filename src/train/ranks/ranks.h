@@ -1,16 +1,16 @@
-// The processes of one training: who this one is, and what they tell each other.
+// The processes of one training, and their collective operations.
 //
-//   Ranks ranks;                                     // one process: all of this does nothing
-//   Ranks ranks(open_mpi());                         // those that mpirun has started
-//   ranks.begin_sum(gradients);                      // adds up over all ranks while we go on …
-//   ranks.finish_sums();                             // … and is there when this returns
+//   Ranks ranks;                                     // one process: all calls do nothing
+//   Ranks ranks(open_mpi());                         // the processes that mpirun started
+//   ranks.begin_sum(gradients);                      // sums over all ranks in the background …
+//   ranks.finish_sums();                             // … until this returns
 //
-// All ranks make the same calls in the same order. A sum has the same bits on every rank, and in
-// every run with as many ranks.
+// All ranks must make the same calls in the same order. A sum has the same bits on every rank, and in
+// every run with the same number of ranks.
 //
-// One thread of its own makes all calls to the message library, so that sums proceed while the
-// others compute. Errors of the library are thrown by the next call that waits. A rank that ends
-// in an exception does not take leave of the others: mpirun then ends them too.
+// One background thread makes all calls to the message library, so that sums overlap with compute.
+// Errors of the library are thrown by the next call that waits. A rank that ends with an exception
+// does not shut the library down: mpirun then ends the other ranks too.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace heed {
 class Ranks {
  public:
   Ranks();
-  // `calls` must outlive this. Throws invalid_argument when the library cannot start.
+  // `calls` must outlive this. Throws invalid_argument if the library cannot start.
   explicit Ranks(const RankCalls* calls);
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -36,18 +36,18 @@ class Ranks {
   bool alone() const { return size_ == 1; }
   bool first() const { return rank_ == 0; }  // the one that writes
 
-  // Adds the numbers up over all ranks, in place. They must not be touched before finish_sums().
+  // Sums over all ranks, in place. The numbers must not be used before finish_sums().
   void begin_sum(std::span<float> numbers);
   void finish_sums();
 
-  // These return when they are done.
+  // These block.
   void sum(std::span<double> numbers);
   int64_t sum(int64_t number);
-  void broadcast(std::span<std::byte> bytes);  // the first rank's, to all
+  void broadcast(std::span<std::byte> bytes);  // from the first rank to all
   void broadcast(std::span<float> numbers) { broadcast(std::as_writable_bytes(numbers)); }
   void broadcast(std::string& text);
   int64_t broadcast(int64_t number);
-  void barrier();  // returns when all have come here
+  void barrier();  // returns when all ranks have called it
 
   double waiting_seconds() const { return waiting_seconds_; }  // spent in finish_sums() so far
 
@@ -60,8 +60,8 @@ class Ranks {
   double waiting_seconds_ = 0;
 };
 
-// The calls of the MPI library, from a module that is loaded when it is asked for: programs that
-// never ask need no MPI. Throws unsupported when there is none.
+// The MPI library, from a module that is loaded here: programs that do not call this need no MPI.
+// Throws unsupported if there is none.
 const RankCalls* open_mpi();
 
 }  // namespace heed

@@ -102,7 +102,7 @@ TEST(Ranks, WhoEndsInAnErrorDoesNotWaitForTheOthers) {
       {
         Ranks ranks(hub.calls(0));
         std::vector<float> numbers(5);
-        ranks.begin_sum(numbers);  // which nobody answers
+        ranks.begin_sum(numbers);  // no other rank takes part
         throw Error(ErrorCode::cancelled, "a mistake");
       },
       Error);

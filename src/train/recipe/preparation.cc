@@ -66,7 +66,7 @@ TokenizerPtr trained_tokenizer(const Recipe& recipe, const std::vector<CorpusOpt
   return tokenizer;
 }
 
-// Learnt once: OUT/tokenizer is there whole, or not at all.
+// Trained once: OUT/tokenizer is complete or absent.
 TokenizerPtr tokenizer_for(const Recipe& recipe, const std::vector<CorpusOptions>& corpora,
                            const std::string& out, int threads,
                            const std::function<void(std::string_view)>& note) {
@@ -88,7 +88,7 @@ TokenizerPtr tokenizer_for(const Recipe& recipe, const std::vector<CorpusOptions
     throw Error(ErrorCode::invalid_argument, folder + ": " + failed.message(),
                 "--out takes a folder that can be written");
   }
-  note("tokenizer: learnt " + std::to_string(tokenizer->vocabulary_size()) + " pieces");
+  note("tokenizer: trained " + std::to_string(tokenizer->vocabulary_size()) + " pieces");
   return tokenizer;
 }
 
@@ -123,8 +123,8 @@ Head head_for(Objective objective) {
   }
 }
 
-// Architectures differ in what lies before a classifier's output: take the form that this one has,
-// so that what is trained opens elsewhere.
+// Architectures differ in the layers before the classifier's output: use those of this one, so that
+// Hugging Face tools can load the model.
 void choose_classifier(const Recipe& recipe, const ModelConfig& base, ModelConfig& config) {
   if (overrides_model(recipe, "pooler") || overrides_model(recipe, "head_activation")) return;
   if (config.head == Head::token_classifier) {
@@ -143,7 +143,7 @@ void choose_classifier(const Recipe& recipe, const ModelConfig& base, ModelConfi
       candidate.pooler = pooler, candidate.head_activation = activation;
       if (!validate(candidate).empty()) continue;
       if (!has_first) first = candidate, has_first = true;
-      // Regression is a classifier of one label elsewhere.
+      // In Hugging Face, regression is a classifier with one label.
       if (hf_equivalent(candidate).model_type == type) {
         config = candidate;
         return;
@@ -169,7 +169,7 @@ void check_family(const ModelConfig& config, Objective objective) {
               "change objective.kind or model.preset");
 }
 
-// How a corpus of labelled texts is read, and what to change about it.
+// How a labelled corpus was read, for error texts.
 std::string reading_hint(const CorpusOptions& corpus) {
   const CorpusFormat format = format_of(corpus, Objective::classification);
   const std::string read = "read as " + std::string(name_of(format));
@@ -188,7 +188,7 @@ std::string reading_hint(const CorpusOptions& corpus) {
          ": set data.label_column if it is another";
 }
 
-// One class is nothing to learn, and the sign of a file that is read as it was not meant.
+// A single class usually means that the file was read with the wrong format or columns.
 void check_classes(const std::vector<std::string>& labels, const CorpusOptions& corpus) {
   if (labels.size() != 1) return;
   throw Error(ErrorCode::invalid_argument,
@@ -229,13 +229,13 @@ ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int 
     if (!given("vocabulary")) config.vocabulary = pieces;
     if (!given("target_vocabulary")) config.target_vocabulary = 0;
     if (!given("pad_id")) config.pad_id = ids.pad;
-    // RoBERTa counts positions from behind the padding's id.
+    // RoBERTa's positions start after the padding id.
     const bool behind_padding = base.position_offset > 0 && base.position_offset == base.pad_id + 1;
     if (behind_padding && !given("position_offset")) config.position_offset = config.pad_id + 1;
     if (!given("bos_id")) config.bos_id = ids.begin;
     if (!given("eos_id")) config.eos_id = ids.end;
     if (!given("decoder_start_id") && config.family == Family::encoder_decoder) {
-      // As T5 and Marian do: the decoder begins with the padding's id, where there is one.
+      // As in T5 and Marian: the decoder starts with the padding id, if there is one.
       config.decoder_start_id = ids.pad >= 0 ? ids.pad : ids.begin >= 0 ? ids.begin : ids.end;
     }
   }
@@ -256,7 +256,7 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
   std::vector<std::string> differing;
   for (const ParameterSpec& spec : network.parameters().specs()) {
     const Weight theirs = from->parameters().weight(spec.name);
-    // NOLINTNEXTLINE(bugprone-branch-clone): one has none of it, the other one of another size
+    // NOLINTNEXTLINE(bugprone-branch-clone): missing, and of another size
     if (!theirs) {
       fresh.push_back(spec.name);
     } else if (theirs.value.rows == spec.rows && theirs.value.cols == spec.cols) {
@@ -272,7 +272,7 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
     throw Error(ErrorCode::invalid_argument,
                 "[model] changes the shape of " + differing.front() + " and " +
                     std::to_string(differing.size() - 1) + " other weights of model.from",
-                "keep the sizes of the model that you go on from");
+                "keep the sizes of the model in model.from");
   }
   return network;
 }
@@ -327,13 +327,13 @@ std::vector<ValidationExample> read_validation_examples(const CorpusOptions& cor
                                                         const Recipe& recipe) {
   std::vector<ValidationExample> examples;
   const Objective objective = recipe.objective.options.kind;
-  // Texts to go on from are for the reader's eye; the whole corpus is not needed for them.
+  // Prompts are for samples only, so a few are enough.
   const auto most = static_cast<size_t>(
       objective == Objective::causal_lm ? recipe.validate.samples : recipe.validate.max_sentences);
   if (objective == Objective::causal_lm && most == 0) return examples;
   const auto reader = open_records(corpus, objective, recipe.data.filters);
   for (Record record; (most == 0 || examples.size() < most) && reader->next(record);) {
-    // A sentence without a translation still counts in BLEU, as it does for other tools.
+    // A sentence with an empty translation counts in BLEU, as in sacrebleu.
     if (record.skip && objective != Objective::translation) continue;
     ValidationExample& e = examples.emplace_back();
     e.source = std::move(record.first);
@@ -354,8 +354,8 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   std::vector<std::string> validation_files = in_folder(recipe.data.folder, recipe.validate.files);
   if (recipe.validate.share > 0) {
     if (corpora.size() != 1) {
-      throw Error(ErrorCode::invalid_argument, "validate.share is for one corpus",
-                  "give [validate] files of its own");
+      throw Error(ErrorCode::invalid_argument, "validate.share must be 0 with several corpora",
+                  "set validate.files");
     }
     make_folder(out + "/data");
     const CorpusSplit split =
@@ -383,7 +383,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   if (options.objective.decoder_start_id < 0) {
     options.objective.decoder_start_id = p.config.decoder_start_id;
   }
-  // Positions that the model has no row for cannot be read.
+  // Sequences must fit into the position table.
   if (p.config.position == Position::learned || p.config.position == Position::sinusoidal) {
     options.filters.max_tokens = std::min(options.filters.max_tokens, p.config.max_positions);
     options.objective.block_tokens =
@@ -402,7 +402,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
     held_out.corpora = {corpus};
     p.validation_corpus = corpus;
     held_out.shuffle = false;
-    held_out.rank = 0, held_out.ranks = 1;  // the trainer deals these out itself
+    held_out.rank = 0, held_out.ranks = 1;  // the trainer divides these among the ranks
     held_out.objective.random_blocks = false;
     held_out.objective.subword_dropout = 0;
     held_out.labels = p.training->labels();

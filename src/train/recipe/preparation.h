@@ -1,4 +1,4 @@
-// From a recipe to what the trainer runs on: tokenizer, corpora, the model's config and weights.
+// Makes what the trainer needs from a recipe: tokenizer, corpora, the model's config and weights.
 #pragma once
 
 #include <functional>
@@ -15,50 +15,50 @@
 
 namespace heed {
 
-// Throws invalid_argument when it cannot be made.
+// Throws invalid_argument if it cannot be made.
 void make_folder(const std::string& folder);
 
-// The model's config, fitted to the objective and to the tokenizer, but for what the recipe itself
-// says. `labels`: how many classes there are, 0 where none are known yet. Throws invalid_argument
-// when the family cannot learn the objective.
+// The model's config, fitted to the objective and to the tokenizer, except for keys that the recipe
+// sets. `labels`: number of classes, 0 if not known yet. Throws invalid_argument if the family does
+// not support the objective.
 ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int labels);
 
-// A new network, with all weights of `from` (may be null) that it has under the same name and
-// shape. `fresh` receives the names of the others.
+// A new network, with the weights of `from` (may be null) that have the same name and shape. `fresh`
+// receives the names of the others, which are newly initialized.
 Network network_from(const ModelConfig& config, const Network* from, uint64_t seed,
                      std::vector<std::string>& fresh);
 
-// Puts into a model folder's config.json, where the ecosystem looks for it, what the weights do not
-// tell: the objective (finetuning_task) and the names of classes (id2label, label2id), if any.
+// Writes the objective (finetuning_task) and the class names (id2label, label2id) into config.json,
+// where Hugging Face tools read them.
 void write_task(const std::string& folder, Objective objective,
                 const std::vector<std::string>& labels);
 
-// Puts generation_config.json into a model folder, from where every tool that decodes takes how:
-// the file of model.from, if there is one, with the ids of this model and [validate]'s beam and
-// length penalty, so that what decodes the model later does as validation did. Does nothing for
-// models without a decoder.
+// Writes generation_config.json: the file of model.from, if there is one, with the ids of this model
+// and the beam and length penalty of [validate], so that later decoding uses the settings of
+// validation. Does nothing for models without a decoder.
 void write_generation_config(const std::string& folder, const Recipe& recipe,
                              const ModelConfig& config);
 
-// The examples of the validation files as text, as many as validate.max_sentences says.
+// The examples of the validation files as text, at most validate.max_sentences.
 std::vector<ValidationExample> read_validation_examples(const CorpusOptions& corpus,
                                                         const Recipe& recipe);
 
 struct Preparation {
   TokenizerPtr tokenizer;
   std::unique_ptr<BatchStream> training, validation;
-  CorpusOptions validation_corpus;  // no files: there is no validation
+  CorpusOptions validation_corpus;  // without files there is no validation
   ModelConfig config;
-  // Of the two, to make them anew with another budget.
+  // To make the two streams again with another batch size.
   StreamOptions stream_options, validation_options;
 };
 
-// Which of a step's batches are ours.
+// This process among the ranks.
 struct RankPlace {
   int rank = 0, ranks = 1;
 };
 
-// Reads and, where OUT does not have it yet, learns and tokenises. `note` gets a line for each.
+// Reads the data; trains the tokenizer and tokenizes if OUT does not have the files yet. `note` gets
+// a line for each part.
 Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
                     const std::function<void(std::string_view)>& note, RankPlace place = {});
 

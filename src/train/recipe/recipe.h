@@ -1,11 +1,11 @@
-// A recipe: everything that a training is, in one TOML file.
+// A recipe: all settings of a training, in one TOML file.
 //
 //   const Recipe recipe = read_recipe("recipes/multi30k-en-de.toml", {"train.steps=100"});
 //   recipe.train.steps;  recipe.origin("train.steps");   // "--set"
 //
-// Each key is listed once, in recipe_fields.h; reading, --set, --print-config and the documentation
-// come from there. An unknown key, a value of the wrong kind or an impossible combination is an
-// error that names all that is wrong at once, each with its line.
+// Each key is listed once, in recipe_fields.h, for the reader, --set, --print-config and the
+// documentation. Unknown keys, values of the wrong kind and impossible combinations are reported
+// together in one error, each with its line.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct ModelSection {
 
 struct DataSection {
   std::string folder{};
-  CorpusOptions corpus{};                // `train` and what describes those files
-  std::vector<CorpusOptions> corpora{};  // or several corpora, each with its own
+  CorpusOptions corpus{};                // `train` and the keys that describe those files
+  std::vector<CorpusOptions> corpora{};  // or several corpora, each with its keys
   FilterOptions filters{};
   int64_t batch_tokens = 4096;
   int64_t batch_sentences = 0;
@@ -67,7 +67,7 @@ inline constexpr std::array kEnumNames<Averaging>{EnumName<Averaging>{Averaging:
                                                   EnumName<Averaging>{Averaging::last, "last"},
                                                   EnumName<Averaging>{Averaging::best, "best"}};
 
-// Whether layers are run again in backward rather than kept: less memory, a third more work.
+// Activation checkpointing: layers are recomputed in backward. Less memory, a third more work.
 enum class Recompute { automatic, on, off };
 template <>
 inline constexpr std::array kEnumNames<Recompute>{EnumName<Recompute>{Recompute::automatic, "auto"},
@@ -126,23 +126,22 @@ Recipe read_recipe(const std::string& path, const std::vector<std::string>& sets
 Recipe parse_recipe(const std::string& toml, const std::string& where,
                     const std::vector<std::string>& sets = {});
 
-// Where a value came from that nobody gave.
+// The origin of values that the recipe leaves open.
 inline constexpr const char* kFittedOrigin = "the tokenizer and the data";
 
-// Every value that a training of this recipe would use, the model's included. `fitted`: the model
-// as tokenizer and labels have made it, where these are known.
+// Every value that a training of this recipe uses, those of the model included. `fitted`: the config
+// with the tokenizer and the labels, if these are known.
 std::vector<TrainSetting> resolved_settings(const Recipe& recipe,
                                             const ModelConfig* fitted = nullptr);
 
-// What every key is where nobody says anything, by its name ("train.seed"), written as
-// resolved_settings() does.
+// The default of every key, by name ("train.seed"), written as in resolved_settings().
 std::map<std::string, std::string> default_settings();
 
-// What an objective can be judged by: "loss", "bleu", …
+// The metrics of an objective: "loss", "bleu", …
 std::vector<std::string> metrics_of(Objective objective);
 
-// The model's config before a tokenizer and labels are known: the preset's or the folder's, with
-// the recipe's overrides.
+// The model's config without the tokenizer and labels: the preset's or the folder's, with the
+// recipe's overrides.
 ModelConfig recipe_model_config(const Recipe& recipe);
 bool overrides_model(const Recipe& recipe, std::string_view field);
 

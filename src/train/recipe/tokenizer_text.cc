@@ -8,7 +8,7 @@
 namespace heed {
 namespace {
 
-// Lines are gathered into writes of this size.
+// Size of a write.
 constexpr size_t kWriteBytes = 1 << 20;
 
 bool is_plain(const CorpusOptions& corpus, Objective objective) {
@@ -37,7 +37,7 @@ std::vector<std::string> tokenizer_text(const std::vector<CorpusOptions>& corpor
   std::vector<std::string> files;
   for (const CorpusOptions& corpus : corpora) {
     for (const std::string& file : corpus.files) {
-      // Two directions of one corpus are one text.
+      // Two directions of one corpus have the same text.
       if (std::ranges::find(files, file) == files.end()) files.push_back(file);
     }
   }

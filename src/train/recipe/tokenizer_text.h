@@ -1,4 +1,4 @@
-// What a tokenizer learns from: the texts of the corpora, and nothing else that is in their files.
+// The training text of a tokenizer: the texts of the corpora without labels and other columns.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace heed {
 
-// Files of plain text, for TokenizerTraining::files: the corpora's own where they are plain (source
-// and target each in a file), else `path`, which is written with a text a line. Labels, tags and
-// columns that are not read stay out; source prefixes and linear trees are in it.
+// Plain text files for TokenizerTraining::files: those of the corpora if they are plain (source and
+// target each in a file), else `path`, which is written with one text per line. Labels, tags and
+// unused columns are left out; source prefixes and linearized trees are included.
 std::vector<std::string> tokenizer_text(const std::vector<CorpusOptions>& corpora,
                                         Objective objective, const std::string& path);
 

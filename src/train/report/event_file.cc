@@ -13,7 +13,7 @@
 namespace heed {
 namespace {
 
-// Protocol buffers: a field is its number and kind, then the value.
+// Protocol buffers: a field is its number and wire type, then the value.
 enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 // Field numbers of tensorflow/core/util/event.proto and framework/summary.proto.
@@ -85,10 +85,10 @@ class Reader {
       value |= uint64_t{byte & 0x7fu} << shift;
       if (byte < 0x80) return value;
     }
-    fail("a number does not end");
+    fail("a varint must have at most 10 bytes");
   }
   std::string_view take(uint64_t count) {
-    if (count > bytes_.size()) fail("it ends in the middle of a record");
+    if (count > bytes_.size()) fail("truncated record");
     const std::string_view taken = bytes_.substr(0, count);
     bytes_.remove_prefix(count);
     return taken;
@@ -114,7 +114,7 @@ class Reader {
           take(varint());
           break;
         default:
-          fail("an unknown kind of field");
+          fail("unknown wire type");
       }
     }
   }
@@ -129,6 +129,8 @@ class Reader {
 
 }  // namespace
 
+// Debian 12 has no package with CRC-32C (libcrc32c is not in it; zlib's polynomial differs), and a few
+// records per second need no faster one.
 uint32_t crc32c(std::string_view bytes) {
   static constexpr auto kTable = [] {
     std::array<uint32_t, 256> table{};
@@ -195,9 +197,9 @@ std::vector<EventScalar> read_event_scalars(const std::string& path) {
   std::vector<EventScalar> scalars;
   while (!records.done()) {
     const std::string_view length = records.take(8);
-    if (records.fixed<uint32_t>() != masked_crc32c(length)) records.fail("a length's checksum");
+    if (records.fixed<uint32_t>() != masked_crc32c(length)) records.fail("wrong checksum of a length");
     const std::string_view event = records.take(Reader(length, path).fixed<uint64_t>());
-    if (records.fixed<uint32_t>() != masked_crc32c(event)) records.fail("a record's checksum");
+    if (records.fixed<uint32_t>() != masked_crc32c(event)) records.fail("wrong checksum of a record");
     EventScalar scalar;
     bool has_value = false;
     Reader(event, path).fields([&](int field, Reader& r) {

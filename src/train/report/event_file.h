@@ -3,8 +3,8 @@
 //   EventFile events("run", resumed_step);
 //   events.scalar("loss", step, loss);
 //
-// A file is a list of TFRecords (length, checksum, bytes, checksum), each holding one Event message
-// of TensorFlow's event.proto, of which four fields are all that scalars need.
+// A file is a list of TFRecords (length, checksum, bytes, checksum), each with one Event message of
+// TensorFlow's event.proto. Scalars need four of its fields.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ uint32_t masked_crc32c(std::string_view bytes);
 
 class EventFile {
  public:
-  // Opens a new file in `folder`. `first_step` tells TensorBoard to forget what an earlier,
-  // interrupted file says about this step and later ones.
+  // Opens a new file in `folder`. TensorBoard then ignores what earlier, interrupted files have for
+  // `first_step` and later ones.
   EventFile(const std::string& folder, int64_t first_step);
 
-  // Written through at once: a killed run loses nothing. A failed write is reported by the return
-  // value alone: curves are not worth stopping a training for.
+  // Flushed at once, so a killed run loses nothing. A failed write only returns false: training does
+  // not stop for it.
   bool scalar(std::string_view tag, int64_t step, double value);
 
   const std::string& path() const { return path_; }
@@ -48,7 +48,7 @@ struct EventScalar {
   int64_t step = 0;
   float value = 0;
 };
-// Reads the scalars back. Throws corrupt_file when a checksum or a length is wrong.
+// Reads the scalars back. Throws corrupt_file if a checksum or a length is wrong.
 std::vector<EventScalar> read_event_scalars(const std::string& path);
 
 }  // namespace heed

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kWidth = 640, kHeight = 260, kLeft = 60, kRight = 12, kTop = 28, kBottom = 30;
 constexpr const char* kColours[] = {"#1f6feb", "#d9480f", "#2b8a3e", "#862e9c"};
-constexpr size_t kMostPoints = 1000;  // more than pixels: a longer curve is thinned out
+constexpr size_t kMostPoints = 1000;  // more than pixels: longer curves are subsampled
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -30,8 +30,7 @@ double tick_step(const Range& range, int parts) {
   return 10 * power;
 }
 
-// Makes room around values that are all the same, or nearly: whatever their size, a step from one
-// tick to the next must change the number.
+// Widens a range of equal or nearly equal values: adjacent tick labels must differ.
 void widen(Range& range) {
   constexpr double kLeastShare = 1e-9;
   const double size = std::max(std::abs(range.low), std::abs(range.high));
@@ -40,7 +39,7 @@ void widen(Range& range) {
   range.low -= room, range.high += room;
 }
 
-// The multiples of a round number in the range. Counted, since a sum of steps may never arrive.
+// The multiples of a round number in the range. Multiplied and not summed, because of rounding.
 std::vector<double> ticks(const Range& range, int parts) {
   constexpr int kMostTicks = 20;
   const double step = tick_step(range, parts), first = std::ceil(range.low / step);
@@ -179,8 +178,8 @@ std::string report_html(const ReportInput& input) {
     const double seconds = last->value("seconds").value_or(0);
     fact("time in steps", significant(seconds) + " s");
     if (seconds > 0) {
-      fact("tokens a second", significant(last->value("tokens").value_or(0) / seconds) +
-                                  " (at best " + significant(fastest) + ")");
+      fact("tokens/s", significant(last->value("tokens").value_or(0) / seconds) +
+                                  " (best " + significant(fastest) + ")");
     }
     fact("training loss", significant(last->value("loss").value_or(0)));
   }
@@ -194,8 +193,8 @@ std::string report_html(const ReportInput& input) {
       if (key != "peak_rss_bytes") fact("final " + key, significant(value));
     }
   }
-  fact("memory planned", significant(static_cast<double>(input.planned_bytes) / 1e6) + " MB");
-  fact("memory at most", significant(static_cast<double>(input.peak_rss_bytes) / 1e6) + " MB");
+  fact("planned memory", megabytes(input.planned_bytes));
+  fact("peak memory", megabytes(input.peak_rss_bytes));
   html += "</table><h2>Curves</h2><div class=\"curves\">";
   html += curves_svg("loss", {curve_of(history, "train", "loss", "training"),
                               curve_of(history, "validate", "loss", "validation")});

@@ -1,4 +1,4 @@
-// report.html: one file that shows a training, with nothing to load from anywhere else.
+// report.html: a self-contained page about a training.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace heed {
 struct ReportInput {
   const std::vector<TrainSetting>& settings;
   const std::vector<LogRecord>& history;
-  int64_t steps = 0;  // to be done in all
+  int64_t steps = 0;  // of the whole training
   std::string metric;
   int64_t planned_bytes = 0, peak_rss_bytes = 0, parameters = 0;
 };
 std::string report_html(const ReportInput& input);
 
-// What every page of ours begins with, up to its heading.
+// The start of every page, up to its heading.
 std::string report_page_head(const std::string& title);
 std::string escape_html(const std::string& text);
 

@@ -39,7 +39,7 @@ TEST(Report, ShowsCurvesSettingsAndSamples) {
   EXPECT_THAT(html, HasSubstr("train.steps"));
   EXPECT_THAT(html, HasSubstr("a.toml:3"));
   EXPECT_THAT(html, HasSubstr("&lt;ein&gt; Hund &amp; Herr"));
-  EXPECT_THAT(html, HasSubstr("7 MB"));
+  EXPECT_THAT(html, HasSubstr("7.0 MB"));
   EXPECT_THAT(html, HasSubstr(">bleu</text>"));
   for (const char* outside : {"http", "src=", "<script", "@import"}) {
     EXPECT_THAT(html, Not(HasSubstr(outside)));

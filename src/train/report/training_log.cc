@@ -61,7 +61,7 @@ std::vector<LogRecord> read_history(const std::string& folder, int64_t last_step
   for (std::ifstream file(folder + kLogFile); std::getline(file, line);) {
     const std::optional<LogRecord> record = record_from_line(line);
     if (!record || record->step > last_step) continue;
-    // A later line of the same kind and step is the same again.
+    // A later record of the same kind and step replaces the earlier one.
     const auto [place, fresh] =
         places.emplace(std::pair(record->kind, record->step), history.size());
     if (fresh) {
@@ -91,7 +91,7 @@ void TrainingLog::add(const LogRecord& record) {
     const int error = errno;
     if (!std::filesystem::is_directory(std::filesystem::path(path_).parent_path())) {
       throw Error(ErrorCode::invalid_argument, path_ + ": the folder was removed during training",
-                  "run the same again to begin anew; no checkpoint is left in it");
+                  "run the same command again to start from the beginning; no checkpoint is left");
     }
     throw Error(ErrorCode::invalid_argument, path_ + ": " + std::generic_category().message(error),
                 "free some space, or make the folder writable; the last checkpoint is intact");

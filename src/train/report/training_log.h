@@ -1,10 +1,10 @@
-// What a training has said so far: OUT/log.jsonl, one JSON object a line, and TensorBoard's events.
+// The log of a training: OUT/log.jsonl, one JSON object per line, and TensorBoard's event files.
 //
 //   TrainingLog log("run", /*resumed_step=*/0);
 //   log.add({.kind = "train", .step = 50, .values = {{"loss", 5.1}}});
 //
-// The file is only ever appended to. When a training was killed and goes on, steps after its last
-// checkpoint come again, with the same numbers; history() has each once.
+// The file is append-only. If a killed training resumes, the steps after its last checkpoint are
+// logged a second time, with the same numbers; history() has each once.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ struct LogRecord {
 };
 
 std::string to_json_line(const LogRecord& record);
-// Nothing when the line is not one of ours: a killed process may leave half a line.
+// Nothing if the line is not a record: a killed process may leave half a line.
 std::optional<LogRecord> record_from_line(const std::string& line);
 
-// What a folder's log has up to a step; of a line that came again, the last.
+// The log of a folder up to a step; of repeated records, the last.
 std::vector<LogRecord> read_history(const std::string& folder, int64_t last_step);
 
 class TrainingLog {
  public:
-  // Goes on after what is there up to `resumed_step`. Throws invalid_argument when it cannot be
+  // Continues after the records up to `resumed_step`. Throws invalid_argument if the file cannot be
   // written.
   TrainingLog(const std::string& folder, int64_t resumed_step);
 

@@ -49,7 +49,7 @@ void describe_state(State& s, Visitor&& visit) {
   visit("settings", s.settings);
 }
 
-// Fields that older checkpoints do not have; these then are as they begin.
+// Fields that older checkpoints do not have keep their defaults.
 template <class State, class Visitor>
 void describe_newer_state(State& s, Visitor&& visit) {
   visit("scheduled", s.scheduled);
@@ -85,20 +85,19 @@ Json state_value_json(const T& value) {
   return value;
 }
 
-// An OUT that was taken away is never made again: what it held is gone, which has to be said.
+// A removed OUT is not made again: its checkpoints are lost, which must be reported.
 void require_folder(const std::string& out) {
   if (fs::is_directory(out)) return;
   throw Error(ErrorCode::invalid_argument, out + ": the folder was removed during training",
-              "run the same again to begin anew; no checkpoint is left in it");
+              "run the same command again to start from the beginning; no checkpoint is left");
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, path + ": " + why,
-              "free some space or choose another --out; what was saved before is untouched");
+              "free some space or choose another --out; earlier checkpoints are intact");
 }
 
-// Calls visit(spec, bytes) for the part of each weight in a flat buffer, whose numbers are of a
-// type.
+// Calls visit(spec, bytes) for the part of each weight in a flat buffer of some dtype.
 template <class Byte, class Visit>
 void each_weight(const Parameters& p, std::span<Byte> buffer, DType dtype, const Visit& visit) {
   const float* const base = p.all_values().data();
@@ -109,7 +108,7 @@ void each_weight(const Parameters& p, std::span<Byte> buffer, DType dtype, const
   }
 }
 
-// Those parts, under a prefix and the weights' names.
+// Those parts, named by a prefix and the weight.
 void add_views(const char* prefix, std::span<const std::byte> buffer, DType dtype,
                const Parameters& p, std::vector<TensorView>& views) {
   each_weight(p, buffer, dtype, [&](const ParameterSpec& spec, std::span<const std::byte> bytes) {
@@ -119,7 +118,7 @@ void add_views(const char* prefix, std::span<const std::byte> buffer, DType dtyp
 
 DType dtype_of(MomentType type) { return type == MomentType::bf16 ? DType::bf16 : DType::f32; }
 
-// f32 to bf16, or back. Piece by piece: a file's numbers need not be aligned.
+// f32 to bf16, or back. In pieces: the numbers of a file need not be aligned.
 void convert(const TensorView& view, std::span<std::byte> out, DType dtype) {
   constexpr size_t kPiece = 1 << 14;
   std::array<float, kPiece> wide{};
@@ -141,7 +140,7 @@ void convert(const TensorView& view, std::span<std::byte> out, DType dtype) {
   }
 }
 
-// The numbers of one weight, as `dtype`, f32 or bf16, whichever of the two they were kept in.
+// The numbers of one weight as `dtype`; the file may have f32 or bf16.
 void read_view(const TensorFile& file, const char* prefix, const ParameterSpec& spec,
                const std::string& where, std::span<std::byte> out, DType dtype = DType::f32) {
   const TensorView* view = file.find(prefix + spec.name);
@@ -159,7 +158,7 @@ void read_view(const TensorFile& file, const char* prefix, const ParameterSpec& 
   } else {
     convert(*view, out, dtype);
   }
-  file.drop_pages();  // or a training that is resumed would need the file's bytes too
+  file.drop_pages();  // otherwise the file's pages would count as memory of the resumed training
 }
 
 void read_views(const TensorFile& file, const char* prefix, const Parameters& p,
@@ -178,8 +177,7 @@ std::optional<int64_t> step_of(const std::string& name) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(step) : std::nullopt;
 }
 
-// Gives `from` the name `to`. A folder that has it is exchanged at once and removed: at no time is
-// there none.
+// Renames `from` to `to`. An existing folder is exchanged atomically and then removed.
 void replace_folder(const std::string& from, const std::string& to) {
   std::error_code failed;
   if (!fs::exists(to)) {
@@ -191,7 +189,7 @@ void replace_folder(const std::string& from, const std::string& to) {
     fs::remove_all(from, failed);
     return;
   }
-  const std::string old = to + ".old";  // not every file system can do that
+  const std::string old = to + ".old";  // for file systems without an atomic exchange
   fs::remove_all(old, failed);
   fs::rename(to, old, failed);
   if (!failed) fs::rename(from, to, failed);
@@ -199,7 +197,7 @@ void replace_folder(const std::string& from, const std::string& to) {
   fs::remove_all(old, failed);
 }
 
-// What to do about a checkpoint that cannot be read.
+// The hint for a checkpoint that cannot be read.
 std::string removal_hint(const fs::path& folder) {
   const int64_t step = step_of(folder.filename()).value_or(0);
   int64_t before = -1;
@@ -209,11 +207,11 @@ std::string removal_hint(const fs::path& folder) {
     if (other < step) before = std::max(before, other);
   }
   return "remove " + folder.string() +
-         (before < 0 ? " to begin anew: there is no checkpoint before it"
-                     : " to go on from step-" + std::to_string(before));
+         (before < 0 ? " to start from the beginning: there is no earlier checkpoint"
+                     : " to resume from step-" + std::to_string(before));
 }
 
-// Runs `read`; what it finds damaged or missing is told with what to do about it.
+// Runs `read`; adds that hint to errors about damaged or missing files.
 template <class Read>
 auto reading(const fs::path& folder, const Read& read) {
   try {
@@ -236,7 +234,7 @@ void sync_folder(const std::string& folder) {
   const bool fine = descriptor >= 0 && fsync(descriptor) == 0;
   const int error = errno;
   if (descriptor >= 0) close(descriptor);
-  // Some file systems cannot flush a folder by itself (EINVAL); they need not.
+  // Some file systems cannot flush a folder (EINVAL), and need not.
   if (!fine && error != EINVAL) fail(folder, std::generic_category().message(error));
 }
 
@@ -322,8 +320,8 @@ void Checkpoints::commit(Network& network, Optimizer& optimizer, const TrainingS
     file.write(to_json(state));
     file.commit();
     sync_folder(partial);
-    // The same step is there when a finished training is gone on with, or one that was stopped
-    // while it was judged.
+    // The same step exists if a finished training is prolonged, or if a stop interrupted its
+    // validation.
     replace_folder(partial, final);
   } catch (...) {
     abandon(state.step);
@@ -357,7 +355,7 @@ void Checkpoints::load(const Checkpoint& checkpoint, Network& network, Optimizer
   read_views(file, kMoment1, p, where, optimizer.moment1(), moments);
   read_views(file, kMoment2, p, where, optimizer.moment2(), moments);
   if (optimizer.has_average()) {
-    // A running average that is asked for only now starts from the weights.
+    // A moving average that is switched on now starts from the weights.
     const bool saved = file.find(kAverage + p.specs().front().name) != nullptr;
     read_views(file, saved ? kAverage : kWeights, p, where,
                std::as_writable_bytes(optimizer.average()));
@@ -390,7 +388,7 @@ void Checkpoints::prune(const Keep& keep) const {
   }
   for (const Checkpoint& c : all) {
     if (kept.contains(c.state.step)) continue;
-    // First out of the list, then away: a removal that is cut short leaves no half checkpoint.
+    // Renamed first: an interrupted removal must not leave half a checkpoint.
     const std::string gone = path(c.state.step, ".partial");
     std::error_code failed;
     fs::remove_all(gone, failed);
@@ -400,7 +398,7 @@ void Checkpoints::prune(const Keep& keep) const {
 }
 
 void load_average(const std::vector<Checkpoint>& checkpoints, Parameters& p) {
-  HEED_CHECK(!checkpoints.empty(), "an average of nothing");
+  HEED_CHECK(!checkpoints.empty(), "an average must have checkpoints");
   struct Source {
     TensorFile file;
     const char* prefix;
@@ -413,7 +411,7 @@ void load_average(const std::vector<Checkpoint>& checkpoints, Parameters& p) {
     const bool averaged = file.find(kAverage + p.specs().front().name) != nullptr;
     sources.push_back({std::move(file), averaged ? kAverage : kWeights, where});
   }
-  // Weight by weight, so that no second model has to fit into memory.
+  // Weight by weight, so that no second model is in memory.
   std::vector<double> sum;
   for (const ParameterSpec& spec : p.specs()) {
     sum.assign(static_cast<size_t>(spec.size()), 0.0);

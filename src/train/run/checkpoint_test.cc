@@ -165,11 +165,11 @@ TEST_F(CheckpointTest, ADamagedOneIsToldWithWhatToRemove) {
     }
   };
   fs::resize_file(path("checkpoints/step-10/training.safetensors"), 100);
-  expect_hint("remove " + path("checkpoints/step-10") + " to go on from step-9");
+  expect_hint("remove " + path("checkpoints/step-10") + " to resume from step-9");
   write("checkpoints/step-10/state.json", "{");
-  expect_hint("remove " + path("checkpoints/step-10") + " to go on from step-9");
+  expect_hint("remove " + path("checkpoints/step-10") + " to resume from step-9");
   fs::remove(path("checkpoints/step-10/state.json"));
-  expect_hint("remove " + path("checkpoints/step-10") + " to go on from step-9");
+  expect_hint("remove " + path("checkpoints/step-10") + " to resume from step-9");
   fs::remove_all(path("checkpoints/step-10"));
   fs::resize_file(path("checkpoints/step-9/training.safetensors"), 100);
   expect_hint("there is no checkpoint before it");
@@ -230,7 +230,7 @@ TEST_F(CheckpointTest, WhatAKilledProcessLeftIsRemovedByTheNext) {
   save(checkpoints, optimizer, 5);
   checkpoints.begin(network_, 6, {});
   fs::create_directories(path("checkpoints/step-4.old"));
-  fs::create_directories(path("checkpoints/mine.partial"));  // somebody else's
+  fs::create_directories(path("checkpoints/mine.partial"));  // not a checkpoint
   checkpoints.abandon_all();
   EXPECT_EQ(steps(checkpoints), (std::vector<int64_t>{5}));
   EXPECT_FALSE(fs::exists(path("checkpoints/step-6.partial")));

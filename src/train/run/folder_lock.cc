@@ -22,7 +22,7 @@ FolderLock::FolderLock(const std::string& folder) {
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;
   close(descriptor_);
-  // File systems without locks (some of networks) are used without one.
+  // File systems without locks (some network ones) are used without.
   descriptor_ = -1;
   if (error != EWOULDBLOCK) return;
   throw Error(ErrorCode::invalid_argument, folder + ": another training is writing there",

@@ -1,9 +1,9 @@
-// Holds a folder for one process: two trainings that write into one folder would ruin both.
+// Locks a folder for one process: two trainings in one folder would corrupt both.
 //
-//   const FolderLock lock("run");      // throws while another process has it
+//   const FolderLock lock("run");      // throws while another process holds it
 //
-// It is the operating system's lock on a file in the folder, so it is gone when its process is,
-// however that ends. The file stays; by itself it means nothing.
+// It is an operating system lock on a file in the folder, so it ends with its process. The file
+// stays, and has no meaning by itself.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace heed {
 
 class FolderLock {
  public:
-  // Throws invalid_argument when another holds it, or the file cannot be written.
+  // Throws invalid_argument if another process holds it, or the file cannot be written.
   explicit FolderLock(const std::string& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;

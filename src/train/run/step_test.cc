@@ -278,7 +278,7 @@ TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
   };
   const TrainingBatch batch = make_batch(GetParam(), 1, 3);
   const auto run = [&](const ModelConfig& config, GradientMemory memory, bool recompute) {
-    const bool lent = memory == GradientMemory::pooled;
+    const bool pooled = memory == GradientMemory::pooled;
     Network network(config, 7);
     network.add_gradients(memory);
     network.set_activation_checkpointing(recompute);
@@ -286,11 +286,11 @@ TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
     StepRunner runner({.network = network, .pool = pool});
     Parameters& p = network.parameters();
     Optimizer optimizer(p, {});
-    Run result{runner.training_bytes(batch) + (lent ? 0 : p.all_values().size_bytes()), {}, {}};
+    Run result{runner.training_bytes(batch) + (pooled ? 0 : p.all_values().size_bytes()), {}, {}};
     for (int step = 1; step <= 3; ++step) {
       const StepRunner::Place place{.seed = 5, .step = step};
       GradientStep gradients(p);
-      if (lent) {
+      if (pooled) {
         // As in a dry run: the gradients are discarded.
         runner.train(gradients, batch, count_labels(batch), place);
         optimizer.begin_update(pool, 3e-3);
@@ -319,11 +319,11 @@ TEST_P(StepTest, UpdatingInBackwardGivesTheSameBitsInLessMemory) {
   for (const ModelConfig& c : variants) {
     for (const bool recompute : {false, true}) {
       SCOPED_TRACE(std::string(name_of(c.position)) + (recompute ? ", recomputed" : ""));
-      const Run kept = run(c, GradientMemory::full, recompute);
-      const Run lent = run(c, GradientMemory::pooled, recompute);
-      EXPECT_EQ(lent.numbers, kept.numbers);
-      EXPECT_EQ(lent.weights, kept.weights);
-      EXPECT_LT(lent.bytes, kept.bytes);
+      const Run full = run(c, GradientMemory::full, recompute);
+      const Run pooled = run(c, GradientMemory::pooled, recompute);
+      EXPECT_EQ(pooled.numbers, full.numbers);
+      EXPECT_EQ(pooled.weights, full.weights);
+      EXPECT_LT(pooled.bytes, full.bytes);
     }
   }
 }

@@ -291,7 +291,7 @@ TEST_F(TrainMemoryTest, GoesOnWithTheBatchesItBeganWith) {
   progress_ = [&](const TrainProgress& p) { stop = p.step == 2; };
   EXPECT_FALSE(run_with(limit, {}, &stop).finished);
   const auto chosen = batches();
-  // By now the process has more besides: chosen anew, batches would be smaller.
+  // The process has more memory by now: a new choice would have smaller batches.
   const std::vector<char> ballast(60'000'000, 1);
   progress_ = {};
   EXPECT_TRUE(run_with(limit).finished);
@@ -331,7 +331,7 @@ constexpr bool kCountsMemory = false;  // sanitizers keep what was freed
 constexpr bool kCountsMemory = true;
 #endif
 
-// In a process of its own, whose peak is nobody else's. The validator takes all it is given, and a
+// In a child process, so that the peak is its own. The validator uses all memory it is given, and a
 // model beside it, as one that decodes does.
 void TrainMemoryTest::expect_to_stay_within(const std::string& out, int64_t batch_tokens,
                                             int64_t steps) {

@@ -29,7 +29,7 @@ class TrainerTest : public FolderTest {
     Validator validator{};
     const std::atomic<bool>* stop = nullptr;
     std::function<void(const TrainProgress&)> progress{};
-    bool keeps_gradients = false;          // where they could be lent
+    bool full_gradients = false;           // where they could be pooled
     std::vector<TrainSetting> settings{};  // beside the steps
     FunctionSource source = toy_source(Family::encoder_decoder, ToyTask::copy, 4);
   };
@@ -40,7 +40,7 @@ class TrainerTest : public FolderTest {
     Network network(config, 5);
     const OptimizerOptions optimizer{
         .learning_rate = s.learning_rate, .ema_decay = s.ema_decay, .moments = s.moments};
-    network.add_gradients(s.keeps_gradients ? GradientMemory::full
+    network.add_gradients(s.full_gradients ? GradientMemory::full
                                             : gradient_memory(optimizer, s.train.accumulate));
     ThreadPool pool(s.threads);
     s.train.steps = s.steps, s.train.log_every = 1;
@@ -179,12 +179,12 @@ TEST_F(TrainerTest, KilledAtAnyMomentItGoesOnWithTheSameBits) {
 }
 
 TEST_F(TrainerTest, UpdatingInBackwardChangesNothing) {
-  const TrainResult kept = run("kept", {.ema_decay = 0.9, .keeps_gradients = true});
-  const TrainResult lent = run("lent", {.threads = 2, .ema_decay = 0.9});
-  EXPECT_EQ(numbers("lent"), numbers("kept"));
-  EXPECT_EQ(read_text(path("lent") + "/checkpoints/step-30/training.safetensors"),
-            read_text(path("kept") + "/checkpoints/step-30/training.safetensors"));
-  EXPECT_LT(lent.planned_bytes, kept.planned_bytes);
+  const TrainResult full = run("full", {.ema_decay = 0.9, .full_gradients = true});
+  const TrainResult pooled = run("pooled", {.threads = 2, .ema_decay = 0.9});
+  EXPECT_EQ(numbers("pooled"), numbers("full"));
+  EXPECT_EQ(read_text(path("pooled") + "/checkpoints/step-30/training.safetensors"),
+            read_text(path("full") + "/checkpoints/step-30/training.safetensors"));
+  EXPECT_LT(pooled.planned_bytes, full.planned_bytes);
 }
 
 TEST_F(TrainerTest, ThreadsChangeNothing) {
@@ -212,7 +212,7 @@ TEST_F(TrainerTest, StopsWhenAskedAndGoesOn) {
   const TrainResult again = run("stopped", {});
   EXPECT_TRUE(again.finished);
   EXPECT_EQ(again.steps, 30);
-  // More steps are another wish, which is told.
+  // More steps are allowed, with a note.
   EXPECT_EQ(run("stopped", {.steps = 32}).steps, 32);
   EXPECT_THAT(notes_, HasSubstr("train.steps was 30, is now 32"));
 }
@@ -243,7 +243,7 @@ TEST_F(TrainerTest, ADivergedRunKeepsItsLastGoodCheckpoint) {
   EXPECT_EQ(read_text(path("run") + "/checkpoints/step-14/training.safetensors"), good);
 }
 
-// The update is judged before it is saved, so what is on the disk is good, whatever the schedule.
+// The update is checked before it is saved, so a checkpoint on disk is always good.
 TEST_F(TrainerTest, ADivergedStepIsNeverSaved) {
   for (const int64_t every : {1, 1000}) {
     SCOPED_TRACE(every);
@@ -341,7 +341,7 @@ TEST_F(TrainerTest, AsksTheValidatorAboutEachCheckpoint) {
             read_text(path("run") + "/checkpoints/step-20/model.safetensors"));
 }
 
-// A validation that a stop has ended is done anew, and nothing tells that there was one.
+// An interrupted validation is repeated, and leaves no trace.
 TEST_F(TrainerTest, StopsWhileItValidatesAndGoesOn) {
   std::atomic<bool> stop = false;
   std::string stops_at;
@@ -394,7 +394,7 @@ TEST_F(TrainerTest, AStopBeforeAValidationComesFirst) {
                         .progress = [&](const TrainProgress& p) { stop = p.step == 10; }})
                 .steps,
             10);
-  EXPECT_EQ(asked, 1);  // the rehearsal
+  EXPECT_EQ(asked, 1);  // the dry run
   stop = false;
   EXPECT_TRUE(run("run", {.validator = validator}).finished);
   EXPECT_EQ(asked, 1 + 1 + 4);

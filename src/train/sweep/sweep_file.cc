@@ -49,13 +49,13 @@ struct Variation {
   const toml::node* value;
 };
 
-// The section.key entries of a table, in the file's order, without its own `name`.
+// The section.key entries of a table in the file's order, without `name`.
 std::vector<Variation> variations(const toml::table& table, const std::string& where) {
   std::vector<Variation> list;
   for (const auto& [section, node] : table) {
     if (section.str() == "name") continue;
     const toml::table* keys = node.as_table();
-    if (!keys) wrong(where, std::string(section.str()) + " is not a section.key of a recipe");
+    if (!keys) wrong(where, std::string(section.str()) + " must be a section.key of a recipe");
     for (const auto& [key, value] : *keys) {
       list.push_back({std::string(section.str()) + "." + std::string(key.str()), &value});
     }
@@ -72,7 +72,7 @@ std::string given_name(const toml::table& table) {
   return node && node->is_string() ? node->as_string()->get() : std::string();
 }
 
-// What a row is called that has no name of its own: what it changes.
+// The name of a row without one: its changes.
 std::string row_name(const std::string& prefix, const std::vector<Change>& changes) {
   std::string text = prefix;
   for (const auto& [key, value] : changes) {
@@ -121,14 +121,14 @@ class SweepReader {
         plan_.set.push_back(v.key + "=" + value_text(*v.value));
       }
     }
-    // In the order of the file, whatever their kind.
+    // In the order of the file, of all three kinds.
     std::vector<std::pair<uint32_t, std::function<void()>>> parts;
     each_table("rows", parts, [this](const toml::table& t) { add_row(t); });
     each_table("lists", parts, [this](const toml::table& t) { add_lists(t); });
     each_table("grid", parts, [this](const toml::table& t) { add_grid(t); });
     std::ranges::stable_sort(parts, {}, [](const auto& part) { return part.first; });
     for (const auto& [line, add] : parts) add();
-    if (plan_.rows.empty()) wrong(where_, "there are no rows");
+    if (plan_.rows.empty()) wrong(where_, "there must be rows");
     return std::move(plan_);
   }
 
@@ -148,7 +148,7 @@ class SweepReader {
   std::string text(const char* key) const {
     const toml::node* node = table_.get(key);
     if (!node) return {};
-    if (!node->is_string()) wrong(where_, std::string(key) + " must be a text in quotes");
+    if (!node->is_string()) wrong(where_, std::string(key) + " must be a string in quotes");
     return node->as_string()->get();
   }
 
@@ -182,11 +182,11 @@ class SweepReader {
 
   void add(const std::string& name, std::vector<Change> changes, const toml::table& table) {
     if (plan_.rows.size() == kMostRows) {
-      wrong(place(table), "more than " + std::to_string(kMostRows) + " rows");
+      wrong(place(table), "there must be at most " + std::to_string(kMostRows) + " rows");
     }
     for (const SweepRow& row : plan_.rows) {
       if (row.name == name || row.folder == folder_name(name)) {
-        wrong(place(table), "a second row '" + name + "'");
+        wrong(place(table), "rows must have different names, got a second '" + name + "'");
       }
     }
     plan_.rows.push_back({name, folder_name(name), std::move(changes)});
@@ -203,7 +203,7 @@ class SweepReader {
 
   void add_lists(const toml::table& table) {
     const std::vector<Variation> keys = variations(table, place(table));
-    if (keys.empty()) wrong(place(table), "[[lists]] has no lists");
+    if (keys.empty()) wrong(place(table), "[[lists]] must have lists");
     const size_t count = list_of(keys.front(), place(table)).size();
     for (size_t i = 0; i < count; ++i) {
       std::vector<Change> changes;
@@ -221,7 +221,7 @@ class SweepReader {
 
   void add_grid(const toml::table& table) {
     const std::vector<Variation> keys = variations(table, place(table));
-    if (keys.empty()) wrong(place(table), "[[grid]] has no lists");
+    if (keys.empty()) wrong(place(table), "[[grid]] must have lists");
     std::vector<size_t> at(keys.size(), 0);
     for (bool more = true; more;) {
       std::vector<Change> changes;
@@ -229,7 +229,7 @@ class SweepReader {
         changes.emplace_back(keys[k].key, value_text(list_of(keys[k], place(table))[at[k]]));
       }
       add(row_name(given_name(table), changes), changes, table);
-      // The last key goes through its values first, as digits count.
+      // The last key varies fastest.
       more = false;
       for (size_t k = keys.size(); k-- > 0 && !more;) {
         more = ++at[k] < list_of(keys[k], place(table)).size();

@@ -103,18 +103,18 @@ TEST_F(SweepTest, SaysWhatIsWrongBeforeAnythingRuns) {
     const SweepOptions o = options(text);
     expect_error(ErrorCode::invalid_argument, message, [&] { sweep(o); });
   };
-  problem("", "there are no rows");
+  problem("", "there must be rows");
   problem("rwos = 1", "unknown key rwos (did you mean rows?)");
   problem("[[rows]]\nmodel.hedas = 2", "unknown key model.hedas");
   problem("[[rows]]\nmodel.heads = 2\n[[rows]]\nmodel.heads = 3", "heads=3: ");  // 32 / 3
   problem("[[lists]]\nmodel.heads = [1, 2]\nmodel.ffn = [3]", "model.ffn has 1 values");
   problem("[[grid]]\nmodel.heads = 2", "must be a list");
-  problem("[[rows]]\nname = \"a\"\n[[rows]]\nname = \"a\"", "a second row 'a'");
-  problem("[[rows]]\nsteps = 2", "not a section.key");
+  problem("[[rows]]\nname = \"a\"\n[[rows]]\nname = \"a\"", "got a second 'a'");
+  problem("[[rows]]\nsteps = 2", "must be a section.key");
   std::string seeds = "1";
   for (int i = 2; i <= 32; ++i) seeds += ", " + std::to_string(i);
   problem("[[grid]]\ntrain.seed = [" + seeds + "]\ntrain.steps = [" + seeds + "]",
-          "more than 1000 rows");
+          "at most 1000 rows");
   problem("columns = [\"pearson\"]\n[[rows]]\nmodel.heads = 2", "columns has 'pearson'");
   problem("[[rows]\n", "sweep.toml:");
   SweepOptions none;

@@ -1,11 +1,11 @@
-// How a sweep writes values for a reader.
+// Values in the tables of a sweep.
 #pragma once
 
 #include <string>
 
 namespace heed {
 
-// A TOML value as a table's cell has it: a text without its quotes.
+// A TOML value without quotes.
 inline std::string cell_text(const std::string& value) {
   const bool quoted = value.size() >= 2 && (value.front() == '"' || value.front() == '\'') &&
                       value.front() == value.back();
