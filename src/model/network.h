@@ -52,8 +52,10 @@ class Network {
   // For training. The first call invalidates references to transformer().
   void add_gradients(GradientMemory memory = GradientMemory::full);
   // See Transformer; after add_gradients().
-  void recompute_layers(bool on) { parts_->transformer->recompute_layers(on); }
-  bool recomputes_layers() const { return parts_->transformer->recomputes_layers(); }
+  void set_activation_checkpointing(bool on) {
+    parts_->transformer->set_activation_checkpointing(on);
+  }
+  bool activation_checkpointing() const { return parts_->transformer->activation_checkpointing(); }
 
  private:
   // On the heap: the transformer points at the others, also when the model moves.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/gradient_step.h"
 #include "model/presets.h"
 
 namespace heed {
@@ -119,9 +120,9 @@ TEST(Parameters, WhatNothingContributedToHasNoGradient) {
   Parameters p(small());
   p.add_gradients();
   std::ranges::fill(p.all_gradients(), 7.0f);
-  p.begin_step();
+  GradientStep gradients(p);
   p.weight("encoder.0.self.norm.gamma").gradient->written = true;
-  p.finish_gradients();
+  gradients.finish();
   EXPECT_EQ(p.gradient("encoder.0.self.norm.gamma")[0], 7);
   EXPECT_EQ(p.gradient("encoder.1.self.norm.gamma")[0], 0);
 }

@@ -68,11 +68,10 @@ class Transformer {
   // Borrows both.
   Transformer(const ModelConfig& config, const Parameters& parameters);
 
-  // Training with less memory: a layer keeps its input alone, and its backward first runs it again
-  // (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost"). A third more work; every
-  // bit of loss and gradients is the same, for dropout depends on nothing that ran before.
-  void recompute_layers(bool on) { recompute_ = on; }
-  bool recomputes_layers() const { return recompute_; }
+  // Training with less memory: each layer is a checkpoint (ops/checkpoint.h). A third more work; loss
+  // and gradients have the same bits.
+  void set_activation_checkpointing(bool on) { checkpointing_ = on; }
+  bool activation_checkpointing() const { return checkpointing_; }
 
   // Runs the encoder, the decoder or both: the hidden states of the last stack.
   // → [rows or output_rows, width]

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "heed/error.h"
+#include "model/gradient_step.h"
 #include "model/network.h"
 #include "model/packed_batch.h"
 
@@ -338,14 +339,14 @@ TEST(Transformer, ALongformerRegressorHasItsDefaultGlobalTokensInTraining) {
     Workspace run;
     Tape tape;
     run.ctx.tape = &tape;
-    model.parameters().begin_step();
+    GradientStep gradients(model.parameters());
     const Transformer& t = model.transformer();
     const Var hidden =
         t.hidden(run.ctx, {.source = packed.batch(), .global_tokens = global_tokens});
     squared_error(run.ctx, t.classify(run.ctx, hidden, packed.batch()),
                   ConstMat(references.data(), 2, 1), 1);
     tape.backward(run.ctx);
-    model.parameters().finish_gradients();
+    gradients.finish();
     const auto values = model.parameters().gradient("encoder.0.global.qkv.weight");
     return std::vector<float>(values.begin(), values.end());
   };

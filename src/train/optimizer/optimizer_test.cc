@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "heed/error.h"
+#include "model/gradient_step.h"
 #include "model/presets.h"
 
 namespace heed {

@@ -84,10 +84,10 @@ class Ranks::Messenger {
  private:
   void check(int error) const {
     if (error == 0) return;
-    throw Error(ErrorCode::invalid_argument,
-                "the ranks cannot communicate: " +
-                    std::string(calls_.error_text(calls_.self, error)),
-                "start all of them with one mpirun, on machines that reach each other");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "the ranks cannot communicate: " + std::string(calls_.error_text(calls_.self, error)),
+        "start all of them with one mpirun, on machines that reach each other");
   }
 
   void run() {
@@ -200,7 +200,8 @@ void Ranks::finish_sums() {
 
 void Ranks::sum(std::span<double> numbers) {
   if (!messenger_ || numbers.empty()) return;
-  HEED_CHECK(std::ssize(numbers) <= kPieceElements, "ranks: a sum of doubles must fit into one message");
+  HEED_CHECK(std::ssize(numbers) <= kPieceElements,
+             "ranks: a sum of doubles must fit into one message");
   messenger_->post({Message::Kind::sum_doubles, numbers.data(), std::ssize(numbers)});
   messenger_->wait();
 }

@@ -1,8 +1,8 @@
 #include "train/recipe/recipe.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -84,7 +84,8 @@ int64_t parse_bytes(const std::string& text) {
   const auto found = std::ranges::find(units, unit, &std::pair<std::string, double>::first);
   const double bytes = found == units.end() ? 0 : number * found->second;
   if (problem != std::errc() || found == units.end() || !(bytes >= 1) || bytes > 1e18) {
-    throw Error(ErrorCode::invalid_argument, "an amount of memory must be a number with a unit, got '" + text + "'",
+    throw Error(ErrorCode::invalid_argument,
+                "an amount of memory must be a number with a unit, got '" + text + "'",
                 "for example 4GB, 512MiB or 2000000000");
   }
   return static_cast<int64_t>(bytes);

@@ -111,14 +111,16 @@ constexpr double kMostEpochs = 1e9;
 
 void check_recipe(const Recipe& r, std::vector<std::string>& problems) {
   Checks c(problems);
-  c.unless(r.model.preset.empty() != r.model.from.empty(), "[model] must have either preset or from");
+  c.unless(r.model.preset.empty() != r.model.from.empty(),
+           "[model] must have either preset or from");
   c.unless(r.data.corpus.files.empty() != r.data.corpora.empty(),
            "[data] must have either train or [[data.corpora]]");
   for (const CorpusOptions& corpus : r.data.corpora) {
     c.unless(!corpus.files.empty(), "each [[data.corpora]] must have files");
   }
   c.unless(r.train.steps > 0 || r.train.epochs > 0, "[train] must have steps or epochs");
-  c.unless(r.train.steps == 0 || r.train.epochs == 0, "[train] must not have both steps and epochs");
+  c.unless(r.train.steps == 0 || r.train.epochs == 0,
+           "[train] must not have both steps and epochs");
   c.at_least<int64_t>("train.steps", r.train.steps, 0);
   c.at_least("train.epochs", r.train.epochs, 0.0);
   c.unless(r.train.epochs <= kMostEpochs, "train.epochs must be at most " +
@@ -166,7 +168,8 @@ void check_recipe(const Recipe& r, std::vector<std::string>& problems) {
   c.unless(r.validate.files.empty() || r.validate.share == 0,
            "[validate] must not have both files and share");
   const bool validates = !r.validate.files.empty() || r.validate.share > 0;
-  c.unless(validates || r.validate.patience == 0, "validate.patience must be 0 without validate.files");
+  c.unless(validates || r.validate.patience == 0,
+           "validate.patience must be 0 without validate.files");
   c.unless(validates || r.train.average != Averaging::best,
            "train.average must not be \"best\" without validate.files");
   check_validation(r, c);

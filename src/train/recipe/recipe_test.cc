@@ -111,12 +111,14 @@ TEST(Recipe, ChecksWhatCannotBe) {
   problem({"optimizer.beta2=1"}, "optimizer.beta2 must be at least 0 and below 1, got 1.0");
   problem({"validate.metric=blue"}, "did you mean bleu?");
   problem({"validate.patience=2"}, "without validate.files");
-  problem({"train.accumulate=0", "data.batch_tokens=0"}, "data.batch_tokens must be at least 1, got 0");
+  problem({"train.accumulate=0", "data.batch_tokens=0"},
+          "data.batch_tokens must be at least 1, got 0");
   problem({"train.steps=99999999999999999999"}, "train.steps");
   problem({"train.steps=0", "train.epochs=1e18"}, "train.epochs must be at most");
   problem({"train.accumulate=4097"}, "train.accumulate must be at most 4096, got 4097");
   problem({"schedule.steps=-1"}, "schedule.steps must be at least 0, got -1");
-  problem({"schedule.final_learning_rate=-1e-3"}, "schedule.final_learning_rate must be at least 0.0, got -0.001");
+  problem({"schedule.final_learning_rate=-1e-3"},
+          "schedule.final_learning_rate must be at least 0.0, got -0.001");
   problem({"objective.soft_weight=-1"}, "objective.soft_weight must be at least 0.0, got -1.0");
   problem({"objective.r_drop=nan"}, "--set: objective.r_drop must be a finite number, got nan");
   problem({"optimizer.learning_rate=-inf"}, "learning_rate must be a finite number, got -inf");
@@ -137,7 +139,8 @@ TEST(Recipe, ChecksWhatAnObjectiveCannotBe) {
   problem({"objective.r_drop=-1"}, "objective.r_drop must be at least 0.0, got -1.0");
   problem({"objective.r_drop=5", "objective.kind=tagging"},
           "objective.r_drop must be 0 for tagging");
-  problem({"objective.r_drop=5", "objective.teacher=x"}, "objective.r_drop must be 0 with objective.teacher");
+  problem({"objective.r_drop=5", "objective.teacher=x"},
+          "objective.r_drop must be 0 with objective.teacher");
   const std::vector<std::string> without{"objective.r_drop=5", "model.dropout=0",
                                          "model.embedding_dropout=0", "model.attention_dropout=0",
                                          "model.activation_dropout=0"};

@@ -197,9 +197,11 @@ std::vector<EventScalar> read_event_scalars(const std::string& path) {
   std::vector<EventScalar> scalars;
   while (!records.done()) {
     const std::string_view length = records.take(8);
-    if (records.fixed<uint32_t>() != masked_crc32c(length)) records.fail("wrong checksum of a length");
+    if (records.fixed<uint32_t>() != masked_crc32c(length))
+      records.fail("wrong checksum of a length");
     const std::string_view event = records.take(Reader(length, path).fixed<uint64_t>());
-    if (records.fixed<uint32_t>() != masked_crc32c(event)) records.fail("wrong checksum of a record");
+    if (records.fixed<uint32_t>() != masked_crc32c(event))
+      records.fail("wrong checksum of a record");
     EventScalar scalar;
     bool has_value = false;
     Reader(event, path).fields([&](int field, Reader& r) {

@@ -178,8 +178,8 @@ std::string report_html(const ReportInput& input) {
     const double seconds = last->value("seconds").value_or(0);
     fact("time in steps", significant(seconds) + " s");
     if (seconds > 0) {
-      fact("tokens/s", significant(last->value("tokens").value_or(0) / seconds) +
-                                  " (best " + significant(fastest) + ")");
+      fact("tokens/s", significant(last->value("tokens").value_or(0) / seconds) + " (best " +
+                           significant(fastest) + ")");
     }
     fact("training loss", significant(last->value("loss").value_or(0)));
   }

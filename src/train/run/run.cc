@@ -111,7 +111,7 @@ void TrainingRun::prepare_run() {
   if (data_.validation && options_.validator) {
     examples_ = read_validation_examples(data_.validation_corpus, recipe_);
   }
-  network_->recompute_layers(recipe_.train.recompute == Recompute::on);
+  network_->set_activation_checkpointing(recipe_.train.recompute == Recompute::on);
   if (options_.memory_bytes > 0) fit_memory();
   if (recipe_.train.steps == 0) {
     recipe_.train.steps =

@@ -75,7 +75,7 @@ StepShape StepRunner::shape_of(const TrainingBatch& batch) const {
           .has_scores = !batch.scores.empty(),
           .has_classes = !batch.sequence_labels.empty(),
           .has_next_sentence = !batch.next_sentence.empty(),
-          .recomputes_layers = o_.network.recomputes_layers(),
+          .activation_checkpointing = o_.network.activation_checkpointing(),
           .gradients = o_.network.parameters().gradient_memory()};
 }
 

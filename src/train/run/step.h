@@ -57,7 +57,7 @@ struct StepShape {
   Rows input, target;
   int64_t selected_rows = -1;  // multiplied by the output matrix; -1: all (TaskLoss::selects_rows)
   bool has_scores = false, has_classes = false, has_next_sentence = false;
-  bool recomputes_layers = false;
+  bool activation_checkpointing = false;
   GradientMemory gradients = GradientMemory::full;
 
   auto operator<=>(const StepShape&) const = default;

@@ -222,7 +222,7 @@ void StepPlanner::share_choice() {
 }
 
 StepPlan StepPlanner::finish(const TrainingBatch& largest) {
-  o_.network.recompute_layers(choice_.recompute);
+  o_.network.set_activation_checkpointing(choice_.recompute);
   set_gradients(gradient_memory(o_.recipe.optimizer, static_cast<int>(choice_.chosen.accumulate)));
   const auto activations = static_cast<int64_t>(runner_.training_bytes(largest));
   const int64_t room = room_for_activations(o_.network.config(), limits_);

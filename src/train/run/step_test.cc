@@ -214,7 +214,7 @@ TEST_P(StepTest, CachedPlansAreThoseOfADryRun) {
       ThreadPool pool(2);
       StepRunner runner({.network = network, .pool = pool});
       for (int i = 0; i < 12; ++i) {
-        network.recompute_layers(i % 3 == 2);
+        network.set_activation_checkpointing(i % 3 == 2);
         TrainingBatch batch =
             make_batch(GetParam(), 1 + random.below(3), static_cast<int>(1 + random.below(40)));
         EXPECT_EQ(runner.plan(batch), runner.measure(batch));

@@ -93,23 +93,11 @@ void TaskLoss::check_r_drop() const {
 }
 
 TaskLoss::View TaskLoss::view(const TrainingBatch& batch) const {
-  View v{batch_of(batch.input), batch_of(batch.target), {}};
-  v.global_tokens = default_global_tokens(o_.network.config(), v.input);
-  return v;
+  return {batch_of(batch.input), batch_of(batch.target)};
 }
 
 Var TaskLoss::hidden(Ctx& ctx, const Network& network, const View& view) const {
-  const Transformer& t = network.transformer();
-  const GlobalTokens* global = view.global_tokens ? &*view.global_tokens : nullptr;
-  switch (network.config().family) {
-    case Family::encoder_only:
-      return t.encode(ctx, {view.input, global});
-    case Family::decoder_only:
-      return t.decode(ctx, view.input);
-    case Family::encoder_decoder:
-      break;
-  }
-  return t.decode(ctx, view.target, t.encode(ctx, {view.input, global}), view.input);
+  return network.transformer().hidden(ctx, {.source = view.input, .target = view.target});
 }
 
 std::optional<TaskLoss::HeadLoss> TaskLoss::head_loss(Ctx& ctx, const Var& rows,
@@ -175,7 +163,7 @@ StepLoss TaskLoss::token_losses(Ctx& ctx, Var hidden, const TrainingBatch& batch
   const float scale = scale_of(1, counts.labels);
   StepLoss loss;
   if (o_.loss.r_drop > 0) {
-    const OutputRows own = t.output_rows(ctx, hidden);
+    const OutputProjection own = t.output_projection(ctx, hidden);
     const TwinLoss twins = vocabulary_twin_cross_entropy(
         ctx, own.x, own.output, labels_, o_.loss.r_drop,
         {.label_smoothing = o_.loss.label_smoothing, .gradient_scale = scale});
@@ -196,8 +184,9 @@ StepLoss TaskLoss::distillation_losses(Ctx& ctx, const Var& hidden, const Traini
   // The teacher runs without a tape; its activations stay in the arena until the step ends.
   Ctx inference{ctx.pool, ctx.arena};
   const Var teacher_hidden = this->hidden(inference, *o_.teacher, *view_);
-  const OutputRows teacher = o_.teacher->transformer().output_rows(inference, teacher_hidden);
-  const OutputRows own = o_.network.transformer().output_rows(ctx, hidden);
+  const OutputProjection teacher =
+      o_.teacher->transformer().output_projection(inference, teacher_hidden);
+  const OutputProjection own = o_.network.transformer().output_projection(ctx, hidden);
   StepLoss loss;
   const LossSum soft = vocabulary_kl_divergence(
       ctx, own.x, own.output, {teacher.x.value, teacher.output},

@@ -44,7 +44,6 @@ class TaskLoss {
   // A batch as the model takes it.
   struct View {
     Batch input, target;
-    std::optional<GlobalTokens> global_tokens;
     const Batch& predicted() const { return target.sequences() > 0 ? target : input; }
   };
   // The output of a classifier or regression head, and its loss.

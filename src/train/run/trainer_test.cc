@@ -41,7 +41,7 @@ class TrainerTest : public FolderTest {
     const OptimizerOptions optimizer{
         .learning_rate = s.learning_rate, .ema_decay = s.ema_decay, .moments = s.moments};
     network.add_gradients(s.full_gradients ? GradientMemory::full
-                                            : gradient_memory(optimizer, s.train.accumulate));
+                                           : gradient_memory(optimizer, s.train.accumulate));
     ThreadPool pool(s.threads);
     s.train.steps = s.steps, s.train.log_every = 1;
     s.settings.push_back({"train", "steps", std::to_string(s.steps), "test", "steps"});
