@@ -172,7 +172,7 @@ TrainBench bench_train(const TrainBenchOptions& options) {
     optimizer.begin_update(pool, kLearningRate);
     runner.train(gradients, batch, counts, {.seed = options.seed, .step = ++step},
                  {.use = [&](size_t weight) {
-                   const bench::Clock::time_point final = bench::Clock::now();
+                   const Clock::time_point final = Clock::now();
                    optimizer.update_weight(pool, weight);
                    in_backward += seconds_since(final);
                  }});

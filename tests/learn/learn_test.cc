@@ -89,9 +89,9 @@ TEST_P(LearnTest, AnswersWhatItHasNotSeen) {
     optimizer.update(pool, schedule.learning_rate(step),
                      optimizer.clip_factor(optimizer.gradient_norm(pool)));
   }
-  Evaluation held_out = runner.evaluate(toy_batch(family, task, kToyValidation, 200));
-  EXPECT_GT(held_out.accuracy().value(), 0.95);
-  EXPECT_LT(held_out.loss.loss(), 0.2);
+  Evaluation evaluation = runner.evaluate(toy_batch(family, task, kToyValidation, 200));
+  EXPECT_GT(evaluation.accuracy().value(), 0.95);
+  EXPECT_LT(evaluation.loss.loss(), 0.2);
   if (family == Family::encoder_only) return;  // not decoded step by step
   EXPECT_GE(decoded_accuracy(std::move(network), family, task, 2), 0.9);
 }
