@@ -72,7 +72,8 @@ ValidationScores Evaluator::decode(const std::string& model_folder, size_t most_
 std::optional<Evaluator::Result> Evaluator::evaluate(
     const std::string& model_folder, const std::function<void(double loss)>& check_loss) {
   try {
-    Result result{.metrics = evaluate_batches()};
+    Result result;
+    result.metrics = evaluate_batches();
     if (check_loss) check_loss(result.metrics.at("loss"));
     ValidationScores scores = decode(model_folder, o_.request.examples.size(), stop_);
     // Where both give an accuracy, the decoded one counts: users of the model see that one.
