@@ -3,29 +3,71 @@ import { able, bars, call, el, later, latest, modelChoice, nobody, renew, say, v
 
 export function makeFill(panel, models) {
   const own = able(models, "fill");
-  panel.append(el("h2", {}, "Fill"), el("p", { class: "soft" }, "Write [MASK] where a word is missing: a model like BERT was trained to guess it from both sides. Click a candidate to put it there."));
-  if (!own.length) return void panel.append(nobody("fill in words", "heed serve --model bert=models/bert-base-uncased"));
+  panel.append(
+    el("h2", {}, "Fill"),
+    el(
+      "p",
+      { class: "soft" },
+      "Write [MASK] where a word is missing: a model like BERT was trained to guess it from both sides. Click a candidate to put it there.",
+    ),
+  );
+  if (!own.length)
+    return void panel.append(nobody("fill in words", "heed serve --model bert=models/bert-base-uncased"));
 
   const { select, label } = modelChoice(own, () => run());
   const input = el("textarea", { id: "fill-input", "aria-label": "Text with [MASK]", oninput: () => soon() });
   input.value = "The [MASK] sat on the mat.";
-  const insert = el("button", { type: "button", class: "quiet", onclick: () => {
-    input.setRangeText("[MASK]", input.selectionStart, input.selectionEnd, "end");
-    input.focus();
-    run();
-  } }, "Insert [MASK]");
+  const insert = el(
+    "button",
+    {
+      type: "button",
+      class: "quiet",
+      onclick: () => {
+        input.setRangeText("[MASK]", input.selectionStart, input.selectionEnd, "end");
+        input.focus();
+        run();
+      },
+    },
+    "Insert [MASK]",
+  );
   const results = el("div", { class: "columns", id: "fill-results", "aria-live": "polite" });
-  panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label), input, el("div", { class: "bar" }, insert), results));
+  panel.append(
+    el(
+      "div",
+      { class: "stack" },
+      el("div", { class: "bar" }, label),
+      input,
+      el("div", { class: "bar" }, insert),
+      results,
+    ),
+  );
 
   const run = latest(async (signal) => {
     if (!/\[MASK\]|<mask>/.test(input.value)) {
       results.replaceChildren();
       return say("There is no [MASK] in the text.");
     }
-    const { results: [filled] } = await call("/v1/heed/fill", { model: select.value, input: input.value, top: 8 }, signal);
-    renew(results, "button", ...filled.masks.map((mask, m) => el("div", { class: "card" },
-      el("h3", {}, filled.masks.length > 1 ? `Mask ${m + 1}` : "Candidates"),
-      bars(mask.candidates.map((c) => ({ name: visible(c.text || c.piece), p: c.probability, onclick: () => put(m, c.text) }))))));
+    const {
+      results: [filled],
+    } = await call("/v1/heed/fill", { model: select.value, input: input.value, top: 8 }, signal);
+    renew(
+      results,
+      "button",
+      ...filled.masks.map((mask, m) =>
+        el(
+          "div",
+          { class: "card" },
+          el("h3", {}, filled.masks.length > 1 ? `Mask ${m + 1}` : "Candidates"),
+          bars(
+            mask.candidates.map((c) => ({
+              name: visible(c.text || c.piece),
+              p: c.probability,
+              onclick: () => put(m, c.text),
+            })),
+          ),
+        ),
+      ),
+    );
     say(`The likeliest: ${filled.text}`);
   });
   const soon = later(300, run);

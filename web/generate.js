@@ -1,31 +1,92 @@
 // Generate: a text grows token by token, and each token could have been another.
-import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, renew, roving, say, slider, stream, visible } from "./heed.js";
+import {
+  able,
+  bars,
+  Bytes,
+  call,
+  el,
+  later,
+  latest,
+  modelChoice,
+  nobody,
+  renew,
+  roving,
+  say,
+  slider,
+  stream,
+  visible,
+} from "./heed.js";
 
 const mostNew = 200;
 
 export function makeGenerate(panel, models, shared) {
   const own = able(models, "complete").filter((m) => m.family === "decoder_only" && m.abilities.includes("tokenize"));
-  panel.append(el("h2", {}, "Generate"), el("p", { class: "soft" }, "The model writes by drawing a token from these bars, again and again; the sliders shape what it draws from. Click a bar to write that token, or a token of the text to go another way from there."));
+  panel.append(
+    el("h2", {}, "Generate"),
+    el(
+      "p",
+      { class: "soft" },
+      "The model writes by drawing a token from these bars, again and again; the sliders shape what it draws from. Click a bar to write that token, or a token of the text to go another way from there.",
+    ),
+  );
   if (!own.length) return void panel.append(nobody("continue a text", "heed serve --model models/shakespeare"));
 
-  const { select, label } = modelChoice(own, () => { fitLength(); refresh(); });
-  const input = el("textarea", { id: "generate-input", "aria-label": "Text", placeholder: "Once upon a time", oninput: () => { shared.text = input.value; soon(); } });
-  const temperature = slider("Temperature", { min: 0, max: 2, step: 0.05, value: 0.8, format: (v) => v.toFixed(2) }, () => { showNext(); askAgain(); });
+  const { select, label } = modelChoice(own, () => {
+    fitLength();
+    refresh();
+  });
+  const input = el("textarea", {
+    id: "generate-input",
+    "aria-label": "Text",
+    placeholder: "Once upon a time",
+    oninput: () => {
+      shared.text = input.value;
+      soon();
+    },
+  });
+  const temperature = slider(
+    "Temperature",
+    { min: 0, max: 2, step: 0.05, value: 0.8, format: (v) => v.toFixed(2) },
+    () => {
+      showNext();
+      askAgain();
+    },
+  );
   const topK = slider("Top k", { min: 0, max: 50, step: 1, value: 0, format: (v) => v || "all" }, () => showNext());
-  const topP = slider("Top p", { min: 0.05, max: 1, step: 0.05, value: 1, format: (v) => v.toFixed(2) }, () => showNext());
+  const topP = slider("Top p", { min: 0.05, max: 1, step: 0.05, value: 1, format: (v) => v.toFixed(2) }, () =>
+    showNext(),
+  );
   const length = slider("New tokens", { min: 1, max: mostNew, step: 1, value: 40 });
   const go = el("button", { type: "button", id: "generate-go", onclick: () => run() }, "Generate");
   const stop = el("button", { type: "button", class: "quiet", disabled: true, onclick: () => halt() }, "Stop");
-  const tokens = el("div", { class: "output", id: "generate-tokens", role: "group", "aria-label": "Tokens of the text; arrow keys move between them" });
+  const tokens = el("div", {
+    class: "output",
+    id: "generate-tokens",
+    role: "group",
+    "aria-label": "Tokens of the text; arrow keys move between them",
+  });
   roving(tokens, "button");
   const next = el("div", { id: "generate-next" });
-  panel.append(el("div", { class: "columns" },
-    el("div", { class: "stack" }, label, input,
-      el("div", { class: "card columns" }, temperature.label, topK.label, topP.label, length.label),
-      el("div", { class: "bar" }, go, stop)),
-    el("div", { class: "stack" },
-      el("div", { class: "card" }, el("h3", {}, "What comes next"), next),
-      el("div", { class: "card" }, el("h3", {}, "Tokens"), tokens))));
+  panel.append(
+    el(
+      "div",
+      { class: "columns" },
+      el(
+        "div",
+        { class: "stack" },
+        label,
+        input,
+        el("div", { class: "card columns" }, temperature.label, topK.label, topP.label, length.label),
+        el("div", { class: "bar" }, go, stop),
+      ),
+      el(
+        "div",
+        { class: "stack" },
+        el("div", { class: "card" }, el("h3", {}, "What comes next"), next),
+        el("div", { class: "card" }, el("h3", {}, "Tokens"), tokens),
+      ),
+    ),
+  );
 
   const positions = () => own.find((model) => model.id === select.value).max_positions;
   // At least half of what a model reads is for what is there already.
@@ -36,7 +97,9 @@ export function makeGenerate(panel, models, shared) {
 
   // The end of the text that leaves room for so many new tokens: of the rest a model has no memory.
   async function fitting(text, count, signal) {
-    const { results: [{ ids, offsets }] } = await call("/v1/heed/tokenize", { model: select.value, input: text }, signal);
+    const {
+      results: [{ ids, offsets }],
+    } = await call("/v1/heed/tokenize", { model: select.value, input: text }, signal);
     const surplus = ids.length + count - positions();
     if (surplus <= 0) return text;
     const parts = offsets.filter(([begin, end]) => end > begin); // but for what the template adds
@@ -47,8 +110,11 @@ export function makeGenerate(panel, models, shared) {
   }
 
   // Before what the candidates would stand, and at which temperature they were asked for.
-  let candidates = [], before = "", askedAt = 1;
-  let wanted = "", questions = 0; // the text that was asked about last, whose answer may be on its way
+  let candidates = [],
+    before = "",
+    askedAt = 1;
+  let wanted = "",
+    questions = 0; // the text that was asked about last, whose answer may be on its way
 
   // What the sliders make of the model's own probabilities.
   function drawn(list) {
@@ -67,46 +133,99 @@ export function makeGenerate(panel, models, shared) {
     }
     if (topP.value < 1) {
       let mass = 0;
-      rows = rows.filter((r) => { const keep = mass < topP.value * all; mass += r.p; return keep; });
-      all = Math.max(topP.value * all, rows.reduce((s, r) => s + r.p, 0));
+      rows = rows.filter((r) => {
+        const keep = mass < topP.value * all;
+        mass += r.p;
+        return keep;
+      });
+      all = Math.max(
+        topP.value * all,
+        rows.reduce((s, r) => s + r.p, 0),
+      );
     }
     return rows.map((r) => ({ ...r, p: r.p / all }));
   }
 
   function showNext() {
-    renew(next, "button", candidates.length ? bars(drawn(candidates).slice(0, 12).map((c) => ({
-      name: visible(c.text || c.piece), p: c.p, onclick: () => branch(c.text),
-    }))) : el("p", { class: "soft" }, "Type something."));
+    renew(
+      next,
+      "button",
+      candidates.length
+        ? bars(
+            drawn(candidates)
+              .slice(0, 12)
+              .map((c) => ({
+                name: visible(c.text || c.piece),
+                p: c.p,
+                onclick: () => branch(c.text),
+              })),
+          )
+        : el("p", { class: "soft" }, "Type something."),
+    );
   }
 
   const refresh = latest(async (signal) => {
-    if (!input.value) { candidates = []; tokens.textContent = ""; return showNext(); }
+    if (!input.value) {
+      candidates = [];
+      tokens.textContent = "";
+      return showNext();
+    }
     const text = input.value;
-    const [, split] = await Promise.all([ask(text, signal), call("/v1/heed/tokenize", { model: select.value, input: text, special: false }, signal)]);
+    const [, split] = await Promise.all([
+      ask(text, signal),
+      call("/v1/heed/tokenize", { model: select.value, input: text, special: false }, signal),
+    ]);
     showTokens(text, split.results[0].offsets);
   });
   const soon = later(200, refresh);
 
   async function ask(text, signal) {
-    const t = temperature.value || 1, question = ++questions;
+    const t = temperature.value || 1,
+      question = ++questions;
     wanted = text;
-    const predicted = await call("/v1/heed/predict", { model: select.value, input: text || " ", top: 100, temperature: t }, signal);
+    const predicted = await call(
+      "/v1/heed/predict",
+      { model: select.value, input: text || " ", top: 100, temperature: t },
+      signal,
+    );
     if (question !== questions) return; // a newer one
     [candidates, before, askedAt] = [predicted.next, text, t];
     showNext();
   }
-  const askAgain = later(120, latest(async (signal) => { if (candidates.length) await ask(wanted, signal); }));
+  const askAgain = later(
+    120,
+    latest(async (signal) => {
+      if (candidates.length) await ask(wanted, signal);
+    }),
+  );
 
   function showTokens(text, offsets) {
     const bytes = new Bytes(text);
     let at = 0;
-    renew(tokens, "button", ...offsets.map(([begin, end], i) => {
-      // White space between tokens belongs to the one after it.
-      const shown = bytes.slice(Math.min(at, begin), end), start = begin;
-      at = end;
-      return el("button", { type: "button", class: "token", tabindex: i ? -1 : 0, "aria-pressed": "false", title: "Go another way from here",
-        onclick: (event) => goBack(bytes.slice(0, start), event.currentTarget) }, shown.replaceAll("\n", "⏎"));
-    }).flatMap((button) => (button.textContent.endsWith("⏎") ? [button, el("br")] : button)));
+    renew(
+      tokens,
+      "button",
+      ...offsets
+        .map(([begin, end], i) => {
+          // White space between tokens belongs to the one after it.
+          const shown = bytes.slice(Math.min(at, begin), end),
+            start = begin;
+          at = end;
+          return el(
+            "button",
+            {
+              type: "button",
+              class: "token",
+              tabindex: i ? -1 : 0,
+              "aria-pressed": "false",
+              title: "Go another way from here",
+              onclick: (event) => goBack(bytes.slice(0, start), event.currentTarget),
+            },
+            shown.replaceAll("\n", "⏎"),
+          );
+        })
+        .flatMap((button) => (button.textContent.endsWith("⏎") ? [button, el("br")] : button)),
+    );
   }
 
   const goBack = latest(async (signal, text, button) => {
@@ -130,18 +249,33 @@ export function makeGenerate(panel, models, shared) {
     halt = () => stopping.abort();
     say("Writing …");
     const start = performance.now();
-    let count = 0, asking = null;
+    let count = 0,
+      asking = null;
     go.disabled = !(stop.disabled = false);
     try {
       const prompt = await fitting(input.value || " ", length.value, stopping.signal);
-      await stream("/v1/completions", { model: select.value, prompt, max_tokens: length.value, temperature: temperature.value, top_k: topK.value, top_p: topP.value }, (event) => {
-        const text = event.choices[0]?.text ?? "";
-        if (text) ++count;
-        input.value += text;
-        input.scrollTop = input.scrollHeight;
-        // The bars follow as fast as they come.
-        asking ??= ask(input.value, stopping.signal).catch(() => {}).finally(() => (asking = null));
-      }, stopping.signal);
+      await stream(
+        "/v1/completions",
+        {
+          model: select.value,
+          prompt,
+          max_tokens: length.value,
+          temperature: temperature.value,
+          top_k: topK.value,
+          top_p: topP.value,
+        },
+        (event) => {
+          const text = event.choices[0]?.text ?? "";
+          if (text) ++count;
+          input.value += text;
+          input.scrollTop = input.scrollHeight;
+          // The bars follow as fast as they come.
+          asking ??= ask(input.value, stopping.signal)
+            .catch(() => {})
+            .finally(() => (asking = null));
+        },
+        stopping.signal,
+      );
     } catch (error) {
       if (!stopping.signal.aborted) throw error;
     } finally {

@@ -17,5 +17,7 @@ export function habitOf({ weights, kind, keys }) {
   if (share >= clear) return `Mostly at ${name}: ${percent(share)}`;
   // e^entropy: among how many tokens equal shares would be as undecided.
   const spread = mean(rows.map(({ row }) => Math.exp(-row.reduce((sum, p) => sum + (p > 0 ? p * Math.log(p) : 0), 0))));
-  return spread < 2.5 ? `Sharp: about ${spread.toFixed(1)} tokens at a time` : `Spread over about ${Math.round(spread)} tokens`;
+  return spread < 2.5
+    ? `Sharp: about ${spread.toFixed(1)} tokens at a time`
+    : `Spread over about ${Math.round(spread)} tokens`;
 }

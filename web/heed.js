@@ -62,7 +62,9 @@ export async function send(path, body, signal) {
   try {
     const { error } = await response.json();
     message = error.message ?? error;
-  } catch { /* no words came with it */ }
+  } catch {
+    /* no words came with it */
+  }
   throw new Refused(response.status, message);
 }
 
@@ -120,13 +122,21 @@ export function able(models, ability) {
 }
 
 export function modelChoice(models, onchange) {
-  const select = el("select", { onchange }, models.map((model) => el("option", { value: model.id }, model.id)));
+  const select = el(
+    "select",
+    { onchange },
+    models.map((model) => el("option", { value: model.id }, model.id)),
+  );
   return { select, label: el("label", {}, "Model", select) };
 }
 
 export function nobody(what, command) {
-  return el("div", { class: "note" }, el("p", {}, `No model here can ${what}. Start the server with one:`),
-    el("pre", {}, command));
+  return el(
+    "div",
+    { class: "note" },
+    el("p", {}, `No model here can ${what}. Start the server with one:`),
+    el("pre", {}, command),
+  );
 }
 
 // ---- Text ----------------------------------------------------------------------------------------
@@ -157,13 +167,22 @@ export function visible(text) {
 // A list of names with bars; those with an action are buttons.
 export function bars(rows) {
   const most = Math.max(...rows.map((row) => row.p), 1e-9);
-  const list = el("ol", { class: "bars" }, rows.map(({ name, p, onclick, value }) => {
-    const fillBar = el("span", { class: "fill" });
-    fillBar.style.width = `${(100 * p) / most}%`;
-    const parts = [el("span", { class: "name", title: name }, name), el("span", { class: "track", "aria-hidden": "true" }, fillBar),
-      el("span", { class: "value" }, value ?? percent(p))];
-    return onclick ? el("li", {}, el("button", { type: "button", class: "row", onclick }, parts)) : el("li", {}, parts);
-  }));
+  const list = el(
+    "ol",
+    { class: "bars" },
+    rows.map(({ name, p, onclick, value }) => {
+      const fillBar = el("span", { class: "fill" });
+      fillBar.style.width = `${(100 * p) / most}%`;
+      const parts = [
+        el("span", { class: "name", title: name }, name),
+        el("span", { class: "track", "aria-hidden": "true" }, fillBar),
+        el("span", { class: "value" }, value ?? percent(p)),
+      ];
+      return onclick
+        ? el("li", {}, el("button", { type: "button", class: "row", onclick }, parts))
+        : el("li", {}, parts);
+    }),
+  );
   roving(list, "button");
   return list;
 }
@@ -176,7 +195,13 @@ export function slider(name, { min, max, step, value, format = String }, oninput
     shown.textContent = format(Number(input.value));
     oninput?.();
   });
-  return { input, get value() { return Number(input.value); }, label: el("label", {}, el("span", {}, `${name} `, shown), input) };
+  return {
+    input,
+    get value() {
+      return Number(input.value);
+    },
+    label: el("label", {}, el("span", {}, `${name} `, shown), input),
+  };
 }
 
 // One stop for the Tab key, and arrows between its parts; where .grid is around rows of them, up and down go from row
@@ -187,9 +212,11 @@ export function roving(container, selector, onMove) {
   if (parts().length) stopAt(parts()[0]);
   container.addEventListener("focusin", (event) => parts().includes(event.target) && stopAt(event.target));
   container.addEventListener("keydown", (event) => {
-    const items = parts(), at = items.indexOf(event.target);
+    const items = parts(),
+      at = items.indexOf(event.target);
     if (at < 0) return;
-    const row = (container.classList.contains("grid") && event.target.closest(".row")?.querySelectorAll(selector).length) || 1;
+    const row =
+      (container.classList.contains("grid") && event.target.closest(".row")?.querySelectorAll(selector).length) || 1;
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row }[event.key];
     const next = event.key === "Home" ? items[0] : event.key === "End" ? items.at(-1) : items[at + step];
     if (!next) return;
@@ -210,7 +237,8 @@ export function renew(container, selector, ...children) {
 
 // An SVG to keep: with the colours that the page lends it.
 export function drawing(picture) {
-  const copy = picture.cloneNode(true), style = getComputedStyle(document.documentElement);
+  const copy = picture.cloneNode(true),
+    style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   for (const dim of copy.querySelectorAll(".dim, .gone")) dim.classList.remove("dim", "gone");
   for (const text of copy.querySelectorAll("text")) {

@@ -3,7 +3,10 @@ import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, say } 
 
 export function makeLabels(panel, models) {
   const own = models.filter((model) => model.abilities.includes("classify") || model.abilities.includes("tag"));
-  panel.append(el("h2", {}, "Classify & tag"), el("p", { class: "soft" }, "A classifier labels the whole text, a tagger its words."));
+  panel.append(
+    el("h2", {}, "Classify & tag"),
+    el("p", { class: "soft" }, "A classifier labels the whole text, a tagger its words."),
+  );
   if (!own.length) return void panel.append(nobody("label texts", "heed serve --model sentiment=models/sst2"));
 
   const { select, label } = modelChoice(own, () => run());
@@ -15,7 +18,11 @@ export function makeLabels(panel, models) {
   const run = latest(async (signal) => {
     if (!input.value.trim()) return results.replaceChildren();
     const isTagger = able(own, "tag").some((model) => model.id === select.value);
-    const answer = await call(`/v1/heed/${isTagger ? "tag" : "classify"}`, { model: select.value, input: input.value }, signal);
+    const answer = await call(
+      `/v1/heed/${isTagger ? "tag" : "classify"}`,
+      { model: select.value, input: input.value },
+      signal,
+    );
     results.replaceChildren(isTagger ? tagged(input.value, answer.results[0]) : classified(answer.results[0]));
     say("");
   });
@@ -25,7 +32,9 @@ export function makeLabels(panel, models) {
 
 function classified(result) {
   if (result.scores) return el("p", { class: "number" }, `Score: ${result.scores.map((s) => s.toFixed(3)).join(", ")}`);
-  const rows = Object.entries(result.probabilities).map(([name, p]) => ({ name, p })).sort((a, b) => b.p - a.p);
+  const rows = Object.entries(result.probabilities)
+    .map(([name, p]) => ({ name, p }))
+    .sort((a, b) => b.p - a.p);
   return el("div", {}, el("h3", {}, result.label), bars(rows));
 }
 
@@ -34,7 +43,12 @@ function tagged(text, result) {
   const names = [...new Set(result.spans.map((span) => span.label))].sort();
   const parts = [];
   let at = 0;
-  for (const { span: [begin, end], label, probability, text: words } of result.spans) {
+  for (const {
+    span: [begin, end],
+    label,
+    probability,
+    text: words,
+  } of result.spans) {
     parts.push(bytes.slice(at, begin));
     const mark = el("mark", { title: `${label}: ${(probability * 100).toFixed(1)} %` }, words, el("small", {}, label));
     mark.style.setProperty("--hue", String((names.indexOf(label) * 137) % 360));

@@ -1,10 +1,29 @@
 // Lens: where every token looks, in every layer and head.
-import { able, call, download, drawing, el, latest, modelChoice, nobody, percent, roving, say, send, svg, visible } from "./heed.js";
+import {
+  able,
+  call,
+  download,
+  drawing,
+  el,
+  latest,
+  modelChoice,
+  nobody,
+  percent,
+  roving,
+  say,
+  send,
+  svg,
+  visible,
+} from "./heed.js";
 import { positionFigure } from "./positions.js";
 import { drawLines, drawMap } from "./maps.js";
 import { habitOf } from "./habits.js";
 
-const kindNames = { encoder: "Encoder: the source at itself", decoder: "Decoder: the text at what came before", cross: "Cross: the target at the source" };
+const kindNames = {
+  encoder: "Encoder: the source at itself",
+  decoder: "Decoder: the text at what came before",
+  cross: "Cross: the target at the source",
+};
 const kindHints = {
   encoder: "Every token of the source may look at every other, before and after it.",
   decoder: "A token may look only at itself and at what came before: what follows is not written yet.",
@@ -18,8 +37,14 @@ const examples = {
 
 export function makeLens(panel, models, shared) {
   const own = able(models, "attend").filter((model) => model.abilities.includes("tokenize"));
-  panel.append(el("h2", {}, "Lens"), el("p", { class: "soft" },
-    "A Transformer reads a token by looking at others: each head of each layer decides anew how much of its attention every other token gets. Here is all of it."));
+  panel.append(
+    el("h2", {}, "Lens"),
+    el(
+      "p",
+      { class: "soft" },
+      "A Transformer reads a token by looking at others: each head of each layer decides anew how much of its attention every other token gets. Here is all of it.",
+    ),
+  );
   if (!own.length) return void panel.append(nobody("be looked into", "heed serve --model DIR"));
 
   const { select, label } = modelChoice(own, () => chooseModel());
@@ -27,26 +52,99 @@ export function makeLens(panel, models, shared) {
   const target = el("input", { id: "lens-target", placeholder: "leave empty: what the model writes itself" });
   const targetLabel = el("label", { class: "grow" }, "Target", target);
   const kinds = el("select", { "aria-label": "Which attention", id: "lens-kind", onchange: () => chooseKind() });
-  const grid = el("div", { class: "heads grid", role: "group", "aria-label": "Layers and heads; arrow keys move between them" });
+  const grid = el("div", {
+    class: "heads grid",
+    role: "group",
+    "aria-label": "Layers and heads; arrow keys move between them",
+  });
   const hint = el("span");
-  const title = el("h3"), habit = el("p", { class: "soft small", id: "lens-habit" });
+  const title = el("h3"),
+    habit = el("p", { class: "soft small", id: "lens-habit" });
   const map = el("div", { class: "map" });
   const looks = el("p", { class: "words looks", id: "lens-looks", "aria-live": "polite" });
-  const forms = ["Map", "Lines"].map((name) => el("button", { type: "button", class: "quiet", "aria-pressed": String(name === "Map"), onclick: () => chooseForm(name) }, name));
-  const saving = (type, what, work) => el("button", { type: "button", class: "quiet", "aria-label": `Download ${what} as ${type}`, title: `Download ${what} as ${type}`, onclick: work }, `↓ ${type}`);
-  const results = el("div", { class: "columns lens", hidden: true },
-    el("div", { class: "card" }, el("div", { class: "bar" }, el("h3", {}, "All heads"), el("span", { class: "grow" }), saving("SVG", "all heads", () => saveAll())),
-      kinds, el("p", { class: "soft small" }, "Each square is a head: its rows are the tokens that look, its columns what they look at. The stronger the colour, the more. ", hint), grid),
-    el("div", { class: "card" }, el("div", { class: "bar" }, title, el("span", { class: "grow" }), el("span", { class: "choice", role: "group", "aria-label": "Drawn as" }, forms),
-      saving("SVG", "this head", () => save("svg")), saving("PNG", "this head", () => save("png"))), habit, map, looks));
+  const forms = ["Map", "Lines"].map((name) =>
+    el(
+      "button",
+      { type: "button", class: "quiet", "aria-pressed": String(name === "Map"), onclick: () => chooseForm(name) },
+      name,
+    ),
+  );
+  const saving = (type, what, work) =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "quiet",
+        "aria-label": `Download ${what} as ${type}`,
+        title: `Download ${what} as ${type}`,
+        onclick: work,
+      },
+      `↓ ${type}`,
+    );
+  const results = el(
+    "div",
+    { class: "columns lens", hidden: true },
+    el(
+      "div",
+      { class: "card" },
+      el(
+        "div",
+        { class: "bar" },
+        el("h3", {}, "All heads"),
+        el("span", { class: "grow" }),
+        saving("SVG", "all heads", () => saveAll()),
+      ),
+      kinds,
+      el(
+        "p",
+        { class: "soft small" },
+        "Each square is a head: its rows are the tokens that look, its columns what they look at. The stronger the colour, the more. ",
+        hint,
+      ),
+      grid,
+    ),
+    el(
+      "div",
+      { class: "card" },
+      el(
+        "div",
+        { class: "bar" },
+        title,
+        el("span", { class: "grow" }),
+        el("span", { class: "choice", role: "group", "aria-label": "Drawn as" }, forms),
+        saving("SVG", "this head", () => save("svg")),
+        saving("PNG", "this head", () => save("png")),
+      ),
+      habit,
+      map,
+      looks,
+    ),
+  );
   const positions = el("div", { class: "card" });
-  panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label, targetLabel), input,
-    el("div", { class: "bar" }, el("button", { type: "button", onclick: () => run() }, "Look")), results, positions));
-  input.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); run(); } });
+  panel.append(
+    el(
+      "div",
+      { class: "stack" },
+      el("div", { class: "bar" }, label, targetLabel),
+      input,
+      el("div", { class: "bar" }, el("button", { type: "button", onclick: () => run() }, "Look")),
+      results,
+      positions,
+    ),
+  );
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      run();
+    }
+  });
   roving(grid, "button", (button) => button.click());
   roving(map, "g[tabindex]");
 
-  let view, layers, chosen, form = "Map";
+  let view,
+    layers,
+    chosen,
+    form = "Map";
 
   const chooseModel = latest(async (signal) => {
     const model = own.find((m) => m.id === select.value);
@@ -64,7 +162,8 @@ export function makeLens(panel, models, shared) {
     const body = { model: select.value, input: input.value };
     if (!targetLabel.hidden && target.value.trim()) body.target = target.value;
     view = await call("/v1/heed/attend", body, signal);
-    const before = kinds.value, names = [...new Set(view.layers.map((layer) => layer.kind))];
+    const before = kinds.value,
+      names = [...new Set(view.layers.map((layer) => layer.kind))];
     kinds.replaceChildren(...names.map((kind) => el("option", { value: kind }, kindNames[kind])));
     kinds.value = names.includes(before) ? before : names.includes("cross") ? "cross" : names[0];
     results.hidden = false;
@@ -75,22 +174,54 @@ export function makeLens(panel, models, shared) {
   function headOf(layer, head) {
     const queries = layer.kind === "encoder" ? view.source : view.target;
     const keys = layer.kind === "decoder" ? view.target : view.source;
-    return { weights: layer.heads[head], queries, keys, kind: layer.kind, layer: layer.layer, head, name: `layer ${layer.layer + 1}, head ${head + 1}` };
+    return {
+      weights: layer.heads[head],
+      queries,
+      keys,
+      kind: layer.kind,
+      layer: layer.layer,
+      head,
+      name: `layer ${layer.layer + 1}, head ${head + 1}`,
+    };
   }
 
   function chooseKind() {
     layers = view.layers.filter((layer) => layer.kind === kinds.value);
     const start = view.source.length && kinds.value !== "encoder" ? view.target[0]?.text : "";
-    hint.textContent = kindHints[kinds.value] + (start ? ` ${visible(start)}, the first, is what the decoder is given to start with: nothing is written yet.` : "");
+    hint.textContent =
+      kindHints[kinds.value] +
+      (start
+        ? ` ${visible(start)}, the first, is what the decoder is given to start with: nothing is written yet.`
+        : "");
     grid.style.setProperty("--heads", String(Math.max(...layers.map((layer) => layer.heads.length))));
-    grid.replaceChildren(...layers.map((layer) => el("div", { class: "row" }, el("span", {}, `Layer ${layer.layer + 1}`),
-      layer.heads.map((weights, head) => {
-        const canvas = el("canvas", { "aria-hidden": "true" }), one = headOf(layer, head);
-        const name = `Layer ${layer.layer + 1}, head ${head + 1}: ${habitOf(one)}`;
-        canvas.weights = weights;
-        const button = el("button", { type: "button", "aria-pressed": "false", tabindex: -1, "aria-label": name, title: name, onclick: () => chooseHead(one, button) }, canvas);
-        return button;
-      }))));
+    grid.replaceChildren(
+      ...layers.map((layer) =>
+        el(
+          "div",
+          { class: "row" },
+          el("span", {}, `Layer ${layer.layer + 1}`),
+          layer.heads.map((weights, head) => {
+            const canvas = el("canvas", { "aria-hidden": "true" }),
+              one = headOf(layer, head);
+            const name = `Layer ${layer.layer + 1}, head ${head + 1}: ${habitOf(one)}`;
+            canvas.weights = weights;
+            const button = el(
+              "button",
+              {
+                type: "button",
+                "aria-pressed": "false",
+                tabindex: -1,
+                "aria-label": name,
+                title: name,
+                onclick: () => chooseHead(one, button),
+              },
+              canvas,
+            );
+            return button;
+          }),
+        ),
+      ),
+    );
     paintAll();
     // The same head as before, where there is one.
     const again = chosen && layers.findIndex((layer) => layer.layer === chosen.layer);
@@ -103,13 +234,17 @@ export function makeLens(panel, models, shared) {
   // A pixel for each weight; where there are fewer pixels than weights, the largest of those that share one: a line
   // must not vanish because every second row is left out.
   function paint(canvas) {
-    const { weights } = canvas, shown = Math.round((canvas.clientWidth || 40) * devicePixelRatio);
-    const width = Math.min(weights[0].length, shown), height = Math.min(weights.length, shown);
+    const { weights } = canvas,
+      shown = Math.round((canvas.clientWidth || 40) * devicePixelRatio);
+    const width = Math.min(weights[0].length, shown),
+      height = Math.min(weights.length, shown);
     const most = new Float32Array(width * height);
-    weights.forEach((row, q) => row.forEach((weight, k) => {
-      const at = Math.floor((q * height) / weights.length) * width + Math.floor((k * width) / row.length);
-      most[at] = Math.max(most[at], weight);
-    }));
+    weights.forEach((row, q) =>
+      row.forEach((weight, k) => {
+        const at = Math.floor((q * height) / weights.length) * width + Math.floor((k * width) / row.length);
+        most[at] = Math.max(most[at], weight);
+      }),
+    );
     Object.assign(canvas, { width, height });
     const context = canvas.getContext("2d");
     context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
@@ -149,15 +284,24 @@ export function makeLens(panel, models, shared) {
   };
   function showLooks(q) {
     const { weights, queries, keys } = chosen;
-    looks.replaceChildren(el("strong", {}, visible(queries[q].text)), " looks at: ", ...keys.flatMap((token, k) => shaded(token, weights[q][k])));
+    looks.replaceChildren(
+      el("strong", {}, visible(queries[q].text)),
+      " looks at: ",
+      ...keys.flatMap((token, k) => shaded(token, weights[q][k])),
+    );
   }
   function showSeen(k) {
     const { weights, queries, keys } = chosen;
-    looks.replaceChildren(el("strong", {}, visible(keys[k].text)), " is seen by: ", ...queries.flatMap((token, q) => shaded(token, weights[q][k])));
+    looks.replaceChildren(
+      el("strong", {}, visible(keys[k].text)),
+      " is seen by: ",
+      ...queries.flatMap((token, q) => shaded(token, weights[q][k])),
+    );
   }
 
   async function save(type) {
-    const name = `attention ${chosen.name}.${type}`, text = drawing(map.querySelector("svg"));
+    const name = `attention ${chosen.name}.${type}`,
+      text = drawing(map.querySelector("svg"));
     if (type === "svg") return download(name, "image/svg+xml", text);
     const image = new Image();
     image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;

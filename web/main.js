@@ -50,14 +50,29 @@ function buildTabs() {
   panels.replaceChildren();
   tabs.forEach((tab, index) => {
     tab.made = false;
-    tab.button = el("button", { role: "tab", type: "button", id: `tab-${tab.id}`, "aria-controls": `panel-${tab.id}`, onclick: () => show(tab.id) }, tab.name);
+    tab.button = el(
+      "button",
+      {
+        role: "tab",
+        type: "button",
+        id: `tab-${tab.id}`,
+        "aria-controls": `panel-${tab.id}`,
+        onclick: () => show(tab.id),
+      },
+      tab.name,
+    );
     tab.button.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (step) show(tabs[(index + step + tabs.length) % tabs.length].id, true);
       if (event.key === "Home") show(tabs[0].id, true);
       if (event.key === "End") show(tabs.at(-1).id, true);
     });
-    tab.panel = el("section", { role: "tabpanel", id: `panel-${tab.id}`, "aria-labelledby": `tab-${tab.id}`, hidden: true });
+    tab.panel = el("section", {
+      role: "tabpanel",
+      id: `panel-${tab.id}`,
+      "aria-labelledby": `tab-${tab.id}`,
+      hidden: true,
+    });
     list.append(tab.button);
     panels.append(tab.panel);
   });

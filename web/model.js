@@ -1,47 +1,109 @@
 // Model: what is inside, drawn from its config.
 import { call, el, latest, modelChoice, nobody, say, svg } from "./heed.js";
 
-const boxWidth = 240, boxHeight = 62, gap = 22;
+const boxWidth = 240,
+  boxHeight = 62,
+  gap = 22;
 const besideWidth = 480; // of the page's, from which on encoder and decoder stand side by side
 
 export function makeModel(panel, models) {
-  panel.append(el("h2", {}, "Model"), el("p", { class: "soft" }, "Its blocks from the bottom up, the shapes of what they multiply with, how many numbers each has learnt, and what it costs to run."));
+  panel.append(
+    el("h2", {}, "Model"),
+    el(
+      "p",
+      { class: "soft" },
+      "Its blocks from the bottom up, the shapes of what they multiply with, how many numbers each has learnt, and what it costs to run.",
+    ),
+  );
   if (!models.length) return void panel.append(nobody("be shown", "heed serve --model DIR"));
   const { select, label } = modelChoice(models, () => run());
   const facts = el("dl", { class: "facts", id: "model-facts" });
   const drawing = el("div", { class: "card drawing" });
   const settings = el("details", { class: "card" });
   const memory = el("div", { class: "card" });
-  panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label), facts,
-    el("div", { class: "columns" }, drawing, el("div", { class: "stack" }, memory, settings))));
+  panel.append(
+    el(
+      "div",
+      { class: "stack" },
+      el("div", { class: "bar" }, label),
+      facts,
+      el("div", { class: "columns" }, drawing, el("div", { class: "stack" }, memory, settings)),
+    ),
+  );
 
   let shown, isStacked;
   const sketch = () => {
     isStacked = innerWidth < besideWidth;
-    drawing.replaceChildren(el("h3", {}, "Architecture"), draw(shown, isStacked), el("p", { class: "soft small" }, "Parameters are those of all layers of a stack together."));
+    drawing.replaceChildren(
+      el("h3", {}, "Architecture"),
+      draw(shown, isStacked),
+      el("p", { class: "soft small" }, "Parameters are those of all layers of a stack together."),
+    );
   };
   addEventListener("resize", () => shown && isStacked !== innerWidth < besideWidth && sketch());
 
   const run = latest(async (signal) => {
     const info = await call(`/v1/heed/models/${select.value}`, undefined, signal);
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
-    facts.replaceChildren(fact("Kind", info.model_type), fact("Family", info.family.replace("_", "-")), fact("Head", info.head.replaceAll("_", " ")),
-      fact("Parameters", short(info.parameters)), fact(`Weights, ${info.weight_type}`, bytes(info.weight_bytes)), fact("Vocabulary", info.vocabulary.toLocaleString("en")),
-      fact("Per token", `${short(info.flops_per_token)} FLOP`));
+    facts.replaceChildren(
+      fact("Kind", info.model_type),
+      fact("Family", info.family.replace("_", "-")),
+      fact("Head", info.head.replaceAll("_", " ")),
+      fact("Parameters", short(info.parameters)),
+      fact(`Weights, ${info.weight_type}`, bytes(info.weight_bytes)),
+      fact("Vocabulary", info.vocabulary.toLocaleString("en")),
+      fact("Per token", `${short(info.flops_per_token)} FLOP`),
+    );
     shown = info;
     sketch();
-    memory.replaceChildren(el("h3", {}, "Working memory beside the weights"), el("table", {}, el("tr", {}, ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t))),
-      info.memory.map((m) => el("tr", {}, [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v)))))),
-      cached(info) ? el("p", { class: "soft small" }, `While it writes, keys and values of every token are kept: ${bytes(cached(info))} a token.`) : null);
-    settings.replaceChildren(el("summary", {}, "All settings"), el("table", {}, Object.entries(info.settings).map(([name, value]) =>
-      el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", {}, JSON.stringify(value))))));
+    memory.replaceChildren(
+      el("h3", {}, "Working memory beside the weights"),
+      el(
+        "table",
+        {},
+        el(
+          "tr",
+          {},
+          ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t)),
+        ),
+        info.memory.map((m) =>
+          el(
+            "tr",
+            {},
+            [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v))),
+          ),
+        ),
+      ),
+      cached(info)
+        ? el(
+            "p",
+            { class: "soft small" },
+            `While it writes, keys and values of every token are kept: ${bytes(cached(info))} a token.`,
+          )
+        : null,
+    );
+    settings.replaceChildren(
+      el("summary", {}, "All settings"),
+      el(
+        "table",
+        {},
+        Object.entries(info.settings).map(([name, value]) =>
+          el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", {}, JSON.stringify(value))),
+        ),
+      ),
+    );
     say("");
   });
   run();
 }
 
 export function short(value) {
-  const units = [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]];
+  const units = [
+    [1e12, " T"],
+    [1e9, " G"],
+    [1e6, " M"],
+    [1e3, " k"],
+  ];
   const [unit, name] = units.find(([u]) => value >= u) ?? [1, ""];
   return `${(value / unit).toLocaleString("en", { maximumFractionDigits: 1 })}${name}`;
 }
@@ -63,43 +125,104 @@ function learnt(info, ...beginnings) {
 // Stacked, the decoder stands above the encoder: on a phone there is no room beside it.
 function draw(info, isStacked) {
   const s = info.settings;
-  const heads = (n, kv) => `${n} heads${kv && kv !== n ? `, ${kv} for keys` : ""} × ${s.head_dim || Math.round(s.width / n)}`;
+  const heads = (n, kv) =>
+    `${n} heads${kv && kv !== n ? `, ${kv} for keys` : ""} × ${s.head_dim || Math.round(s.width / n)}`;
   const layers = (stack, part) => learnt(info, new RegExp(`^${stack}\\.\\d+\\.${part}\\.`));
-  const feed = (stack, width) => ({ name: "Feed-forward", shape: `${s.width} → ${width} → ${s.width} ${s.activation}${s.ffn_kind === "gated" ? ", gated" : ""}`, count: layers(stack, "ffn") });
+  const feed = (stack, width) => ({
+    name: "Feed-forward",
+    shape: `${s.width} → ${width} → ${s.width} ${s.activation}${s.ffn_kind === "gated" ? ", gated" : ""}`,
+    count: layers(stack, "ffn"),
+  });
   const norm = s.norm === "rms_norm" ? "RMS norm" : "Layer norm";
-  const position = { sinusoidal: "+ sinusoids", learned: "+ learnt positions", rope: "rotary positions inside", t5_bias: "T5's bias inside", alibi: "ALiBi inside", none: "" }[s.position];
-  const embed = (name, side) => ({ name, shape: `${s.vocabulary} × ${s.width} ${position}`, count: learnt(info, `${side}.`), isShared: !learnt(info, `${side}.tokens`) });
-  const attend = (name, stack, n, part) => ({ name, shape: heads(n, s.kv_heads), count: layers(stack, part) + (part === "self" ? layers(stack, "global") : 0) });
+  const position = {
+    sinusoidal: "+ sinusoids",
+    learned: "+ learnt positions",
+    rope: "rotary positions inside",
+    t5_bias: "T5's bias inside",
+    alibi: "ALiBi inside",
+    none: "",
+  }[s.position];
+  const embed = (name, side) => ({
+    name,
+    shape: `${s.vocabulary} × ${s.width} ${position}`,
+    count: learnt(info, `${side}.`),
+    isShared: !learnt(info, `${side}.tokens`),
+  });
+  const attend = (name, stack, n, part) => ({
+    name,
+    shape: heads(n, s.kv_heads),
+    count: layers(stack, part) + (part === "self" ? layers(stack, "global") : 0),
+  });
   const towers = [];
   if (info.family !== "decoder_only") {
-    towers.push({ title: `${s.encoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: embed(info.family === "encoder_only" ? "Embedding" : "Source embedding", "embedding"), block: [attend("Self-attention", "encoder", s.heads, "self"), feed("encoder", s.ffn)] });
+    towers.push({
+      title: `${s.encoder_layers} ×  ${s.norm_place}-norm, ${norm}`,
+      start: embed(info.family === "encoder_only" ? "Embedding" : "Source embedding", "embedding"),
+      block: [attend("Self-attention", "encoder", s.heads, "self"), feed("encoder", s.ffn)],
+    });
   }
   if (info.family !== "encoder_only") {
     const n = s.decoder_heads || s.heads;
     const block = [attend("Masked self-attention", "decoder", n, "self"), feed("decoder", s.decoder_ffn || s.ffn)];
     if (info.family === "encoder_decoder") block.splice(1, 0, attend("Cross-attention", "decoder", n, "cross"));
-    towers.push({ title: `${s.decoder_layers} ×  ${s.norm_place}-norm, ${norm}`, start: info.family === "decoder_only" ? embed("Embedding", "embedding") : embed("Target embedding", "target"), block });
+    towers.push({
+      title: `${s.decoder_layers} ×  ${s.norm_place}-norm, ${norm}`,
+      start: info.family === "decoder_only" ? embed("Embedding", "embedding") : embed("Target embedding", "target"),
+      block,
+    });
   }
-  towers.at(-1).end = { name: `Head: ${info.head.replaceAll("_", " ")}`, shape: info.labels ? `${s.width} → ${info.labels.length} labels` : `${s.width} → ${info.vocabulary}`, count: learnt(info, "head.", "output.", "pooler", "next_sentence"), isShared: ["language_model", "masked_lm"].includes(info.head) && !learnt(info, "output.weight") };
+  towers.at(-1).end = {
+    name: `Head: ${info.head.replaceAll("_", " ")}`,
+    shape: info.labels ? `${s.width} → ${info.labels.length} labels` : `${s.width} → ${info.vocabulary}`,
+    count: learnt(info, "head.", "output.", "pooler", "next_sentence"),
+    isShared: ["language_model", "masked_lm"].includes(info.head) && !learnt(info, "output.weight"),
+  };
 
   const step = boxHeight + gap;
   const heights = towers.map((tower) => (tower.block.length + (tower.end || !isStacked ? 2.6 : 1.6)) * step + 20);
   const height = isStacked ? heights.reduce((sum, h) => sum + h, 0) : Math.max(...heights);
   const total = (isStacked ? 1 : towers.length) * (boxWidth + 60);
-  const picture = svg("svg", { viewBox: `0 0 ${total} ${height}`, width: total, role: "img", "aria-label": `Architecture: ${towers.map((t) => `${t.title} of ${t.block.map((b) => b.name).join(", ")}`).join("; ")}` });
+  const picture = svg("svg", {
+    viewBox: `0 0 ${total} ${height}`,
+    width: total,
+    role: "img",
+    "aria-label": `Architecture: ${towers.map((t) => `${t.title} of ${t.block.map((b) => b.name).join(", ")}`).join("; ")}`,
+  });
   picture.style.maxWidth = `${1.15 * total}px`;
   picture.style.minWidth = `${0.8 * total}px`; // smaller, nobody could read it
-  const counted = ({ count, isShared }) => [count ? `${short(count)} parameters` : "", isShared ? "the embedding's matrix" : ""].filter(Boolean).join(" + ");
-  const box = (x, y, part) => picture.append(svg("g", { class: "block" }, svg("rect", { x, y, width: boxWidth, height: boxHeight, rx: 9 }),
-    svg("text", { x: x + boxWidth / 2, y: y + 19 }, part.name), svg("text", { class: "shape", x: x + boxWidth / 2, y: y + 36 }, part.shape),
-    svg("text", { class: "shape count", x: x + boxWidth / 2, y: y + 53 }, counted(part))));
+  const counted = ({ count, isShared }) =>
+    [count ? `${short(count)} parameters` : "", isShared ? "the embedding's matrix" : ""].filter(Boolean).join(" + ");
+  const box = (x, y, part) =>
+    picture.append(
+      svg(
+        "g",
+        { class: "block" },
+        svg("rect", { x, y, width: boxWidth, height: boxHeight, rx: 9 }),
+        svg("text", { x: x + boxWidth / 2, y: y + 19 }, part.name),
+        svg("text", { class: "shape", x: x + boxWidth / 2, y: y + 36 }, part.shape),
+        svg("text", { class: "shape count", x: x + boxWidth / 2, y: y + 53 }, counted(part)),
+      ),
+    );
   const up = (x, from, to) => picture.append(svg("path", { class: "arrow", d: `M${x} ${from}V${to}m-4 5l4 -5l4 5` }));
   towers.forEach((tower, t) => {
-    const x = 30 + (isStacked ? 0 : t * (boxWidth + 60)), middle = x + boxWidth / 2;
+    const x = 30 + (isStacked ? 0 : t * (boxWidth + 60)),
+      middle = x + boxWidth / 2;
     let y = height - boxHeight - 6 - (isStacked && t ? heights[0] : 0);
     box(x, y, tower.start);
     const bottom = y - gap - 8;
-    picture.append(svg("g", { class: "block frame" }, svg("rect", { x: x - 14, y: bottom - tower.block.length * step - 12, width: boxWidth + 28, height: tower.block.length * step + 18, rx: 12 })));
+    picture.append(
+      svg(
+        "g",
+        { class: "block frame" },
+        svg("rect", {
+          x: x - 14,
+          y: bottom - tower.block.length * step - 12,
+          width: boxWidth + 28,
+          height: tower.block.length * step + 18,
+          rx: 12,
+        }),
+      ),
+    );
     tower.block.forEach((part, i) => {
       up(middle, y - (i === 0 ? 1 : 1), y - (i === 0 ? gap + 12 : gap) + 2);
       y -= step + (i === 0 ? 12 : 0);
@@ -107,7 +230,12 @@ function draw(info, isStacked) {
       tower.top = y;
       if (part.name === "Cross-attention") {
         const from = towers[t - 1];
-        picture.append(svg("path", { class: "arrow", d: `M${from.middle} ${from.top - 30}V${from.top - 46}H${x - (isStacked ? 24 : 30)}V${y + boxHeight / 2}H${x - 2}m-5 -4l5 4l-5 4` }));
+        picture.append(
+          svg("path", {
+            class: "arrow",
+            d: `M${from.middle} ${from.top - 30}V${from.top - 46}H${x - (isStacked ? 24 : 30)}V${y + boxHeight / 2}H${x - 2}m-5 -4l5 4l-5 4`,
+          }),
+        );
       }
     });
     tower.middle = middle;
@@ -116,7 +244,13 @@ function draw(info, isStacked) {
       box(x, y - step - 22, tower.end);
     }
     // Last, for the arrow passes behind it.
-    picture.append(svg("g", { class: "block frame" }, svg("text", { class: "shape", x: middle, y: bottom - tower.block.length * step + 4 }, tower.title)));
+    picture.append(
+      svg(
+        "g",
+        { class: "block frame" },
+        svg("text", { class: "shape", x: middle, y: bottom - tower.block.length * step + 4 }, tower.title),
+      ),
+    );
   });
   return picture;
 }

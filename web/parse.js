@@ -1,23 +1,39 @@
 // Parse: the tree of a sentence, drawn.
 import { able, call, el, latest, modelChoice, nobody, say, svg } from "./heed.js";
 
-const levelHeight = 54, leafGap = 18, letterWidth = 8.2;
+const levelHeight = 54,
+  leafGap = 18,
+  letterWidth = 8.2;
 
 export function makeParse(panel, models) {
   const own = able(models, "parse");
-  panel.append(el("h2", {}, "Parse"), el("p", { class: "soft" }, "What belongs to what in a sentence, from a model that was trained to write trees."));
+  panel.append(
+    el("h2", {}, "Parse"),
+    el("p", { class: "soft" }, "What belongs to what in a sentence, from a model that was trained to write trees."),
+  );
   if (!own.length) return void panel.append(nobody("parse", "heed serve --model parser=runs/parser"));
 
   const { select, label } = modelChoice(own);
   const input = el("input", { id: "parse-input", "aria-label": "Sentence", value: "The cat sat on the mat ." });
   const results = el("div", { class: "card", id: "parse-results", hidden: true, "aria-live": "polite" });
-  const form = el("form", { class: "stack" }, el("div", { class: "bar" }, label), input, el("div", { class: "bar" }, el("button", {}, "Parse")));
-  form.addEventListener("submit", (event) => { event.preventDefault(); run(); });
+  const form = el(
+    "form",
+    { class: "stack" },
+    el("div", { class: "bar" }, label),
+    input,
+    el("div", { class: "bar" }, el("button", {}, "Parse")),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run();
+  });
   panel.append(el("div", { class: "stack" }, form, results));
 
   const run = latest(async (signal) => {
     say("Parsing …");
-    const { results: [parsed] } = await call("/v1/heed/parse", { model: select.value, input: input.value }, signal);
+    const {
+      results: [parsed],
+    } = await call("/v1/heed/parse", { model: select.value, input: input.value }, signal);
     results.hidden = false;
     results.replaceChildren(el("div", { class: "tree" }, draw(read(parsed.tree))), el("pre", {}, parsed.tree));
     say("");
@@ -41,7 +57,8 @@ function read(text) {
 }
 
 function draw(tree) {
-  let right = 10, deepest = 0;
+  let right = 10,
+    deepest = 0;
   const place = (node, depth) => {
     deepest = Math.max(deepest, depth);
     node.depth = depth;
@@ -56,14 +73,29 @@ function draw(tree) {
   };
   place(tree, 0);
   const y = (depth) => 22 + depth * levelHeight;
-  const picture = svg("svg", { width: right, height: y(deepest) + 14, role: "img", "aria-label": "The tree of the sentence" });
+  const picture = svg("svg", {
+    width: right,
+    height: y(deepest) + 14,
+    role: "img",
+    "aria-label": "The tree of the sentence",
+  });
   const add = (node) => {
     for (const child of node.children ?? []) {
-      const from = y(node.depth) + 6, to = y(child.depth) - 16, middle = (from + to) / 2;
-      picture.append(svg("path", { d: `M${node.x} ${from}C${node.x} ${middle} ${child.x} ${middle} ${child.x} ${to}` }));
+      const from = y(node.depth) + 6,
+        to = y(child.depth) - 16,
+        middle = (from + to) / 2;
+      picture.append(
+        svg("path", { d: `M${node.x} ${from}C${node.x} ${middle} ${child.x} ${middle} ${child.x} ${to}` }),
+      );
       add(child);
     }
-    picture.append(svg("text", { x: node.x, y: y(node.depth), class: node.word !== undefined ? "leaf" : null }, node.word ?? node.label));
+    picture.append(
+      svg(
+        "text",
+        { x: node.x, y: y(node.depth), class: node.word !== undefined ? "leaf" : null },
+        node.word ?? node.label,
+      ),
+    );
   };
   add(tree);
   return picture;

@@ -1,7 +1,10 @@
 // How a model tells positions apart, drawn from its settings.
 import { el, svg } from "./heed.js";
 
-const width = 640, height = 190, left = 44, bottom = 26;
+const width = 640,
+  height = 190,
+  left = 44,
+  bottom = 26;
 const colour = (i) => `hsl(${210 + i * 47} 60% 52%)`;
 
 export function positionFigure(settings) {
@@ -12,15 +15,37 @@ export function positionFigure(settings) {
 // curves: [{name, points: [[x, y], …], isFaint}]
 function plot(curves, { to, axis, caption, extra }) {
   const ys = curves.flatMap(({ points }) => points.map(([, y]) => y));
-  const low = Math.min(0, Math.floor(Math.min(...ys) * 5) / 5), high = 1;
+  const low = Math.min(0, Math.floor(Math.min(...ys) * 5) / 5),
+    high = 1;
   const x = (value) => left + (value / to) * (width - left - 8);
   const y = (value) => 8 + ((high - value) / (high - low)) * (height - bottom - 16);
-  const line = (value) => [svg("line", { class: "axis", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
-    svg("text", { class: "label", x: left - 6, y: y(value) + 4, "text-anchor": "end" }, String(value).replace("-", "−"))];
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": caption }, [...new Set([high, 0, low])].flatMap(line),
+  const line = (value) => [
+    svg("line", { class: "axis", x1: left, x2: width - 8, y1: y(value), y2: y(value) }),
+    svg(
+      "text",
+      { class: "label", x: left - 6, y: y(value) + 4, "text-anchor": "end" },
+      String(value).replace("-", "−"),
+    ),
+  ];
+  const picture = svg(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": caption },
+    [...new Set([high, 0, low])].flatMap(line),
     svg("text", { class: "label", x: width - 8, y: height - 4, "text-anchor": "end" }, `${axis} ${to}`),
     svg("text", { class: "label", x: left, y: height - 4 }, "0"),
-    curves.map(({ points, name, isFaint }, i) => svg("path", { class: "curve", stroke: colour(i), "stroke-opacity": isFaint ? 0.3 : 1, d: "M" + points.map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L") }, svg("title", {}, name))));
+    curves.map(({ points, name, isFaint }, i) =>
+      svg(
+        "path",
+        {
+          class: "curve",
+          stroke: colour(i),
+          "stroke-opacity": isFaint ? 0.3 : 1,
+          d: "M" + points.map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L"),
+        },
+        svg("title", {}, name),
+      ),
+    ),
+  );
   const keys = curves.flatMap(({ name, isFaint }, i) => {
     const key = el("span", { class: "key", "aria-hidden": "true" });
     key.style.background = colour(i);
@@ -34,14 +59,24 @@ const range = (count, step = 1) => Array.from({ length: count }, (_, i) => i * s
 
 // sin(pos / 10000^(2i/d)): slow and fast waves, like the digits of a counter.
 function sinusoidal(settings) {
-  const half = settings.width / 2, wave = (pos, i) => pos / 10000 ** (i / half);
-  const curves = [...new Set([0, 0.12, 0.25, 0.45].map((share) => Math.round(share * half)))].map((i) => (
-    { name: `dimension ${2 * i}`, points: range(401, 0.25).map((pos) => [pos, Math.sin(wave(pos, i))]) }));
-  return plot(curves, { to: 100, axis: "position", extra: waves(settings.width, wave), caption: "Sinusoids are added to the embeddings: every dimension is a wave of its own length, so a position is written like a number in digits that turn ever more slowly. Below, all of it: a row for each dimension (first the sines, then the cosines), a column for each of 100 positions; blue is −1, orange 1." });
+  const half = settings.width / 2,
+    wave = (pos, i) => pos / 10000 ** (i / half);
+  const curves = [...new Set([0, 0.12, 0.25, 0.45].map((share) => Math.round(share * half)))].map((i) => ({
+    name: `dimension ${2 * i}`,
+    points: range(401, 0.25).map((pos) => [pos, Math.sin(wave(pos, i))]),
+  }));
+  return plot(curves, {
+    to: 100,
+    axis: "position",
+    extra: waves(settings.width, wave),
+    caption:
+      "Sinusoids are added to the embeddings: every dimension is a wave of its own length, so a position is written like a number in digits that turn ever more slowly. Below, all of it: a row for each dimension (first the sines, then the cosines), a column for each of 100 positions; blue is −1, orange 1.",
+  });
 }
 
 function waves(dimensions, wave) {
-  const half = dimensions / 2, canvas = el("canvas", { class: "waves", width: 100, height: dimensions, "aria-hidden": "true" });
+  const half = dimensions / 2,
+    canvas = el("canvas", { class: "waves", width: 100, height: dimensions, "aria-hidden": "true" });
   const context = canvas.getContext("2d");
   for (let d = 0; d < dimensions; ++d) {
     for (let pos = 0; pos < 100; ++pos) {
@@ -55,21 +90,58 @@ function waves(dimensions, wave) {
 
 // The mean of cos(distance × angle): how alike a query and a key stay when they are turned apart.
 function rope(settings) {
-  const dimensions = Math.max(2, Math.round((settings.head_dim || settings.width / settings.heads) * (settings.rope_fraction ?? 1)));
+  const dimensions = Math.max(
+    2,
+    Math.round((settings.head_dim || settings.width / settings.heads) * (settings.rope_fraction ?? 1)),
+  );
   const angles = range(Math.floor(dimensions / 2)).map((i) => (settings.rope_base ?? 10000) ** ((-2 * i) / dimensions));
-  const turned = (list) => range(257, 0.5).map((distance) => [distance, list.reduce((sum, angle) => sum + Math.cos(distance * angle), 0) / list.length]);
-  const some = [...new Set([1, Math.floor(angles.length / 2), angles.length - 1])].filter((i) => i > 0 && i < angles.length);
-  return plot([{ name: "all pairs together", points: turned(angles) }, ...some.map((i) => ({ name: `pair ${i + 1} of ${angles.length} alone`, points: turned([angles[i]]), isFaint: true }))],
-    { to: 128, axis: "distance", caption: "Rotary positions turn each pair of a query's and a key's numbers by an angle that grows with the token's place, every pair at its own speed. So what counts is the distance alone; the curve is how alike two equal vectors stay when they stand so far apart." });
+  const turned = (list) =>
+    range(257, 0.5).map((distance) => [
+      distance,
+      list.reduce((sum, angle) => sum + Math.cos(distance * angle), 0) / list.length,
+    ]);
+  const some = [...new Set([1, Math.floor(angles.length / 2), angles.length - 1])].filter(
+    (i) => i > 0 && i < angles.length,
+  );
+  return plot(
+    [
+      { name: "all pairs together", points: turned(angles) },
+      ...some.map((i) => ({
+        name: `pair ${i + 1} of ${angles.length} alone`,
+        points: turned([angles[i]]),
+        isFaint: true,
+      })),
+    ],
+    {
+      to: 128,
+      axis: "distance",
+      caption:
+        "Rotary positions turn each pair of a query's and a key's numbers by an angle that grows with the token's place, every pair at its own speed. So what counts is the distance alone; the curve is how alike two equal vectors stay when they stand so far apart.",
+    },
+  );
 }
 
 function alibi(settings) {
   const heads = settings.heads;
-  const curves = range(heads).map((h) => ({ name: `head ${h + 1}`, points: range(129, 0.5).map((distance) => [distance, Math.exp(-distance * 2 ** ((-8 * (h + 1)) / heads))]) }));
-  return plot(curves, { to: 64, axis: "distance", caption: "ALiBi lowers a score in proportion to the distance, in each head by another slope: what is left of a token's weight. Some heads look near, others far." });
+  const curves = range(heads).map((h) => ({
+    name: `head ${h + 1}`,
+    points: range(129, 0.5).map((distance) => [distance, Math.exp(-distance * 2 ** ((-8 * (h + 1)) / heads))]),
+  }));
+  return plot(curves, {
+    to: 64,
+    axis: "distance",
+    caption:
+      "ALiBi lowers a score in proportion to the distance, in each head by another slope: what is left of a token's weight. Some heads look near, others far.",
+  });
 }
 
 const prose = (text) => el("p", { class: "soft" }, text);
-const t5 = (settings) => prose(`T5's positions are a learnt number for each head and each of ${settings.t5_buckets ?? 32} ranges of distance, added to the attention's scores: near tokens have ranges of their own, far ones share.`);
-const learned = (settings) => prose(`Positions are learnt: a vector for each of ${settings.max_positions} places is added to the token's own. Beyond them the model cannot read.`);
+const t5 = (settings) =>
+  prose(
+    `T5's positions are a learnt number for each head and each of ${settings.t5_buckets ?? 32} ranges of distance, added to the attention's scores: near tokens have ranges of their own, far ones share.`,
+  );
+const learned = (settings) =>
+  prose(
+    `Positions are learnt: a vector for each of ${settings.max_positions} places is added to the token's own. Beyond them the model cannot read.`,
+  );
 const none = () => prose("This model is not told where a token stands.");

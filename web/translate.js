@@ -3,38 +3,119 @@ import { able, Bytes, call, el, later, latest, modelChoice, nobody, roving, say,
 
 // Longer texts are several sentences, whose first draft would not be what comes of them.
 const draftLetters = 200;
-const examples = ["A man in a blue shirt is standing on a ladder.", "Two dogs are running through the snow.", "How are you today?"];
+const examples = [
+  "A man in a blue shirt is standing on a ladder.",
+  "Two dogs are running through the snow.",
+  "How are you today?",
+];
 
 export function makeTranslate(panel, models, shared) {
   const own = able(models, "translate");
-  panel.append(el("h2", {}, "Translate"), el("p", { class: "soft" }, "Type, and read along: first the greedy translation, word by word, then the best that a beam search finds. Point at a word to see which words it comes from."));
+  panel.append(
+    el("h2", {}, "Translate"),
+    el(
+      "p",
+      { class: "soft" },
+      "Type, and read along: first the greedy translation, word by word, then the best that a beam search finds. Point at a word to see which words it comes from.",
+    ),
+  );
   if (!own.length) return void panel.append(nobody("translate", "heed serve --model models/en-de"));
 
-  const { select, label } = modelChoice(own, () => { languages(); run(); });
+  const { select, label } = modelChoice(own, () => {
+    languages();
+    run();
+  });
   const source = el("select", { "aria-label": "From", onchange: () => run() });
   const target = el("select", { "aria-label": "Into", onchange: () => run() });
-  const input = el("textarea", { id: "translate-input", "aria-label": "Text to translate", placeholder: "Type a sentence …", oninput: () => { shared.text = input.value; soon(); } });
-  const output = el("div", { class: "output", id: "translate-output", "aria-live": "polite", role: "region", "aria-label": "Translation", "data-empty": "The translation appears here." });
-  const chips = el("div", { class: "chips" }, "Try one:", examples.map((text) => el("button", { type: "button", onclick: () => { input.value = shared.text = text; run(); } }, text)));
-  const terms = el("textarea", { id: "translate-terms", "aria-label": "Terms, one a line", placeholder: "car = Wagen\nneural network = neuronales Netz", oninput: () => soon() });
+  const input = el("textarea", {
+    id: "translate-input",
+    "aria-label": "Text to translate",
+    placeholder: "Type a sentence …",
+    oninput: () => {
+      shared.text = input.value;
+      soon();
+    },
+  });
+  const output = el("div", {
+    class: "output",
+    id: "translate-output",
+    "aria-live": "polite",
+    role: "region",
+    "aria-label": "Translation",
+    "data-empty": "The translation appears here.",
+  });
+  const chips = el(
+    "div",
+    { class: "chips" },
+    "Try one:",
+    examples.map((text) =>
+      el(
+        "button",
+        {
+          type: "button",
+          onclick: () => {
+            input.value = shared.text = text;
+            run();
+          },
+        },
+        text,
+      ),
+    ),
+  );
+  const terms = el("textarea", {
+    id: "translate-terms",
+    "aria-label": "Terms, one a line",
+    placeholder: "car = Wagen\nneural network = neuronales Netz",
+    oninput: () => soon(),
+  });
   const termsUsed = el("ul", { "aria-label": "Terms that occur here", "aria-live": "polite" });
-  const terminology = el("details", { class: "card terms" }, el("summary", {}, "Terminology"),
-    el("p", { class: "soft small" }, "One term a line: word = translation. Where a sentence has the word, its translation must contain the other, exactly as written here, or as the beginning of a longer word; the search finds the place where it fits best."),
-    terms, termsUsed);
+  const terminology = el(
+    "details",
+    { class: "card terms" },
+    el("summary", {}, "Terminology"),
+    el(
+      "p",
+      { class: "soft small" },
+      "One term a line: word = translation. Where a sentence has the word, its translation must contain the other, exactly as written here, or as the beginning of a longer word; the search finds the place where it fits best.",
+    ),
+    terms,
+    termsUsed,
+  );
   const aligned = el("div", { class: "columns" });
   const others = el("div");
-  const details = el("div", { class: "stack", hidden: true },
+  const details = el(
+    "div",
+    { class: "stack", hidden: true },
     el("div", { class: "card" }, el("h3", {}, "Which words belong together"), aligned),
-    el("div", { class: "card" }, el("h3", {}, "Candidates of the beam"),
-      el("p", { class: "soft small" }, "What else the search had in hand at its end. The score is the sum of the tokens' log-probabilities, after the length penalty: nearer to 0 is better. What differs from the first is marked."), others));
+    el(
+      "div",
+      { class: "card" },
+      el("h3", {}, "Candidates of the beam"),
+      el(
+        "p",
+        { class: "soft small" },
+        "What else the search had in hand at its end. The score is the sum of the tokens' log-probabilities, after the length penalty: nearer to 0 is better. What differs from the first is marked.",
+      ),
+      others,
+    ),
+  );
 
-  panel.append(el("div", { class: "stack" },
-    el("div", { class: "bar" }, label, el("label", {}, "From", source), el("label", {}, "Into", target)),
-    el("div", { class: "columns" }, input, output), chips, terminology, details));
+  panel.append(
+    el(
+      "div",
+      { class: "stack" },
+      el("div", { class: "bar" }, label, el("label", {}, "From", source), el("label", {}, "Into", target)),
+      el("div", { class: "columns" }, input, output),
+      chips,
+      terminology,
+      details,
+    ),
+  );
 
   function languages() {
     const model = own.find((m) => m.id === select.value);
-    const options = (list) => (list?.length ? list : [""]).map((code) => el("option", { value: code }, code || "as the model does"));
+    const options = (list) =>
+      (list?.length ? list : [""]).map((code) => el("option", { value: code }, code || "as the model does"));
     source.replaceChildren(...options(model.languages?.sources));
     chips.hidden = Boolean(model.languages?.sources) && !model.languages.sources.some((code) => /^en/.test(code));
     target.replaceChildren(...options(model.languages?.targets));
@@ -58,10 +139,31 @@ export function makeTranslate(panel, models, shared) {
     const answer = await call("/translate", body, signal);
     output.classList.remove("draft");
     output.textContent = shared.target = answer.translatedText;
-    termsUsed.replaceChildren(...(answer.terms ?? []).map((term) => el("li", { class: term.used ? null : "missed" }, `${term.source} → ${term.target}${term.used ? "" : " (did not fit)"}`)));
+    termsUsed.replaceChildren(
+      ...(answer.terms ?? []).map((term) =>
+        el(
+          "li",
+          { class: term.used ? null : "missed" },
+          `${term.source} → ${term.target}${term.used ? "" : " (did not fit)"}`,
+        ),
+      ),
+    );
     showAlignments(q, answer);
-    others.replaceChildren(el("table", {}, el("tr", {}, el("th", { scope: "col" }, "Translation"), el("th", { scope: "col", class: "score" }, "Score")),
-      [answer.translatedText, ...answer.alternatives].map((text, i) => el("tr", {}, el("td", {}, i ? marked(text, answer.translatedText) : text), el("td", { class: "number soft score" }, answer.scores[i].toFixed(2).replace("-", "−"))))));
+    others.replaceChildren(
+      el(
+        "table",
+        {},
+        el("tr", {}, el("th", { scope: "col" }, "Translation"), el("th", { scope: "col", class: "score" }, "Score")),
+        [answer.translatedText, ...answer.alternatives].map((text, i) =>
+          el(
+            "tr",
+            {},
+            el("td", {}, i ? marked(text, answer.translatedText) : text),
+            el("td", { class: "number soft score" }, answer.scores[i].toFixed(2).replace("-", "−")),
+          ),
+        ),
+      ),
+    );
     details.hidden = false;
     say(`Translated in ${Math.round(performance.now() - start)} ms`);
   });
@@ -76,30 +178,64 @@ export function makeTranslate(panel, models, shared) {
   async function draft(q, signal) {
     output.classList.add("draft");
     let text = "";
-    await stream("/v1/completions", { model: select.value, prompt: q, temperature: 0, max_tokens: 120 }, (event) => {
-      text += event.choices[0]?.text ?? "";
-      output.textContent = text;
-    }, signal);
+    await stream(
+      "/v1/completions",
+      { model: select.value, prompt: q, temperature: 0, max_tokens: 120 },
+      (event) => {
+        text += event.choices[0]?.text ?? "";
+        output.textContent = text;
+      },
+      signal,
+    );
   }
 
   function showAlignments(q, answer) {
-    const keys = ["source", "target"], languages = [source.value, target.value];
+    const keys = ["source", "target"],
+      languages = [source.value, target.value];
     // What is aligned is pieces of words; what lights up is words.
     const lines = [q, answer.translatedText].map((text, s) => words(text, languages[s]));
     const touches = (word, [begin, end]) => word.begin < end && word.end > begin;
-    lines.forEach((line, s) => line.filter((part) => part.isWord).forEach((part) => {
-      const spans = answer.alignments.filter((a) => touches(part, a[keys[s]])).map((a) => a[keys[1 - s]]);
-      part.others = lines[1 - s].filter((other) => other.isWord && spans.some((span) => touches(other, span)));
-      const names = part.others.map((other) => other.text).join(" ");
-      part.element = el("span", { tabindex: -1, role: "img", "aria-label": names ? `${part.text}: ${names}` : part.text }, part.text);
-      const light = (isOn) => () => [part, ...part.others].forEach((one) => one.element.classList.toggle("lit", isOn && part.others.length > 0));
-      for (const [event, isOn] of [["pointerenter", true], ["pointerleave", false], ["focus", true], ["blur", false]]) part.element.addEventListener(event, light(isOn));
-    }));
-    aligned.replaceChildren(...lines.map((line, s) => {
-      const box = el("div", { class: "words", id: `words-${keys[s]}`, role: "group", "aria-label": `Words of the ${s ? "translation" : "text"}; arrow keys move between them` }, line.map((part) => part.element ?? part.text));
-      roving(box, "span");
-      return box;
-    }));
+    lines.forEach((line, s) =>
+      line
+        .filter((part) => part.isWord)
+        .forEach((part) => {
+          const spans = answer.alignments.filter((a) => touches(part, a[keys[s]])).map((a) => a[keys[1 - s]]);
+          part.others = lines[1 - s].filter((other) => other.isWord && spans.some((span) => touches(other, span)));
+          const names = part.others.map((other) => other.text).join(" ");
+          part.element = el(
+            "span",
+            { tabindex: -1, role: "img", "aria-label": names ? `${part.text}: ${names}` : part.text },
+            part.text,
+          );
+          const light = (isOn) => () =>
+            [part, ...part.others].forEach((one) =>
+              one.element.classList.toggle("lit", isOn && part.others.length > 0),
+            );
+          for (const [event, isOn] of [
+            ["pointerenter", true],
+            ["pointerleave", false],
+            ["focus", true],
+            ["blur", false],
+          ])
+            part.element.addEventListener(event, light(isOn));
+        }),
+    );
+    aligned.replaceChildren(
+      ...lines.map((line, s) => {
+        const box = el(
+          "div",
+          {
+            class: "words",
+            id: `words-${keys[s]}`,
+            role: "group",
+            "aria-label": `Words of the ${s ? "translation" : "text"}; arrow keys move between them`,
+          },
+          line.map((part) => part.element ?? part.text),
+        );
+        roving(box, "span");
+        return box;
+      }),
+    );
   }
 
   // Browsers before 2024 may have no segmenter: to them words are what letters and digits make, which is as good where
@@ -124,15 +260,23 @@ export function makeTranslate(panel, models, shared) {
 
   // The words that the other text does not have in that order: all that are in no longest common sequence.
   function marked(text, other) {
-    const a = text.split(/(\s+)/), b = other.split(/(\s+)/);
+    const a = text.split(/(\s+)/),
+      b = other.split(/(\s+)/);
     if (a.length * b.length > 1e6) return text;
     const common = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
-    for (let i = a.length - 1; i >= 0; --i) for (let j = b.length - 1; j >= 0; --j) common[i][j] = a[i] === b[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+    for (let i = a.length - 1; i >= 0; --i)
+      for (let j = b.length - 1; j >= 0; --j)
+        common[i][j] = a[i] === b[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
     const parts = [];
-    for (let i = 0, j = 0; i < a.length; ) {
-      if (j < b.length && a[i] === b[j]) { parts.push(a[i++]); ++j; }
-      else if (j < b.length && common[i][j + 1] >= common[i + 1][j]) ++j;
-      else { parts.push(a[i].trim() ? el("mark", {}, a[i]) : a[i]); ++i; }
+    for (let i = 0, j = 0; i < a.length;) {
+      if (j < b.length && a[i] === b[j]) {
+        parts.push(a[i++]);
+        ++j;
+      } else if (j < b.length && common[i][j + 1] >= common[i + 1][j]) ++j;
+      else {
+        parts.push(a[i].trim() ? el("mark", {}, a[i]) : a[i]);
+        ++i;
+      }
     }
     return parts;
   }

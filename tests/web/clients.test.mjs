@@ -14,7 +14,13 @@ before(async () => {
 after(async () => assert.equal(await server.stop(), 0));
 
 test("openai completes", async () => {
-  const answer = await client.completions.create({ model: "gpt", prompt: "the cat", max_tokens: 8, temperature: 0, logprobs: 2 });
+  const answer = await client.completions.create({
+    model: "gpt",
+    prompt: "the cat",
+    max_tokens: 8,
+    temperature: 0,
+    logprobs: 2,
+  });
   assert.equal(answer.choices.length, 1);
   assert.ok(["stop", "length"].includes(answer.choices[0].finish_reason));
   assert.ok(answer.usage.completion_tokens >= 1 && answer.usage.completion_tokens <= 8);
@@ -24,8 +30,14 @@ test("openai completes", async () => {
 test("openai streams the text that it completes", async () => {
   const call = { model: "gpt", prompt: "the cat", max_tokens: 12, temperature: 0.9, seed: 3 };
   const whole = await client.completions.create(call);
-  let text = "", finish = null, usage = null;
-  for await (const part of await client.completions.create({ ...call, stream: true, stream_options: { include_usage: true } })) {
+  let text = "",
+    finish = null,
+    usage = null;
+  for await (const part of await client.completions.create({
+    ...call,
+    stream: true,
+    stream_options: { include_usage: true },
+  })) {
     text += part.choices[0]?.text ?? "";
     finish = part.choices[0]?.finish_reason ?? finish;
     usage = part.usage ?? usage;
@@ -38,35 +50,51 @@ test("openai streams the text that it completes", async () => {
 test("openai gives n answers, and streams them side by side", async () => {
   const call = { model: "gpt", prompt: ["the cat", "she"], max_tokens: 10, temperature: 1, seed: 7, n: 3 };
   const whole = await client.completions.create(call);
-  assert.deepEqual(whole.choices.map((choice) => choice.index), [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(
+    whole.choices.map((choice) => choice.index),
+    [0, 1, 2, 3, 4, 5],
+  );
   assert.ok(new Set(whole.choices.slice(0, 3).map((choice) => choice.text)).size > 1);
   const texts = Array(6).fill("");
-  for await (const part of await client.completions.create({ ...call, stream: true })) for (const choice of part.choices) texts[choice.index] += choice.text;
-  assert.deepEqual(texts, whole.choices.map((choice) => choice.text));
+  for await (const part of await client.completions.create({ ...call, stream: true }))
+    for (const choice of part.choices) texts[choice.index] += choice.text;
+  assert.deepEqual(
+    texts,
+    whole.choices.map((choice) => choice.text),
+  );
 });
 
 test("openai stops where it is told to, and echoes", async () => {
   const call = { model: "gpt", prompt: "the cat", max_tokens: 12, temperature: 0 };
-  const { choices: [free] } = await client.completions.create(call);
+  const {
+    choices: [free],
+  } = await client.completions.create(call);
   const words = free.text.trim().split(/\s+/);
   const stop = words.find((word, i) => i > 0 && word !== words[0]) ?? words.at(-1);
-  const { choices: [stopped] } = await client.completions.create({ ...call, stop: [stop, "never"] });
+  const {
+    choices: [stopped],
+  } = await client.completions.create({ ...call, stop: [stop, "never"] });
   assert.equal(stopped.text, free.text.slice(0, free.text.indexOf(stop)));
   assert.equal(stopped.finish_reason, "stop");
-  const { choices: [echoed] } = await client.completions.create({ ...call, echo: true });
+  const {
+    choices: [echoed],
+  } = await client.completions.create({ ...call, echo: true });
   assert.ok(echoed.text.startsWith("the cat") && echoed.text.endsWith(free.text));
 });
 
 test("openai's logprobs are of the tokens of the answer", async () => {
   const call = { model: "gpt", prompt: "the cat", max_tokens: 6, temperature: 0, logprobs: 3 };
-  const { choices: [{ logprobs }] } = await client.completions.create(call);
+  const {
+    choices: [{ logprobs }],
+  } = await client.completions.create(call);
   assert.equal(logprobs.tokens.length, logprobs.text_offset.length);
   logprobs.top_logprobs.forEach((tops, i) => {
     assert.equal(Object.keys(tops).length, 3);
     assert.ok(Math.abs(Math.max(...Object.values(tops)) - logprobs.token_logprobs[i]) < 1e-4); // greedy took the likeliest
   });
   const streamed = [];
-  for await (const part of await client.completions.create({ ...call, stream: true })) if (part.choices[0]?.logprobs) streamed.push(...part.choices[0].logprobs.tokens);
+  for await (const part of await client.completions.create({ ...call, stream: true }))
+    if (part.choices[0]?.logprobs) streamed.push(...part.choices[0].logprobs.tokens);
   assert.deepEqual(streamed, logprobs.tokens);
 });
 
@@ -84,11 +112,20 @@ test("openai lists models, and understands refusals", async () => {
   for await (const model of client.models.list()) names.push(model.id);
   assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags", "alibi", "rope", "parser"]);
   await assert.rejects(client.completions.create({ model: "none", prompt: "x" }), OpenAI.NotFoundError);
-  await assert.rejects(client.completions.create({ model: "gpt", prompt: "x", temperature: 9 }), (error) => error instanceof OpenAI.BadRequestError && error.param === "temperature");
+  await assert.rejects(
+    client.completions.create({ model: "gpt", prompt: "x", temperature: 9 }),
+    (error) => error instanceof OpenAI.BadRequestError && error.param === "temperature",
+  );
   const stranger = new OpenAI({ baseURL: `${server.url}v1`, apiKey: "wrong", maxRetries: 0 });
   await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
-  await assert.rejects(client.completions.create({ model: "gpt", prompt: "x", logit_bias: { 5: 1 } }), (error) => error.param === "logit_bias");
-  await assert.rejects(client.embeddings.create({ model: "mlm", input: "x".repeat(200_000) }), (error) => error.status === 413);
+  await assert.rejects(
+    client.completions.create({ model: "gpt", prompt: "x", logit_bias: { 5: 1 } }),
+    (error) => error.param === "logit_bias",
+  );
+  await assert.rejects(
+    client.embeddings.create({ model: "mlm", input: "x".repeat(200_000) }),
+    (error) => error.status === 413,
+  );
   assert.equal((await client.models.retrieve("gpt")).id, "gpt");
 });
 
@@ -97,7 +134,12 @@ test("openai is told to come later, and does", async () => {
   const busy = await startServer("--max-running", "1", "--max-waiting", "0");
   try {
     const make = (maxRetries) => new OpenAI({ baseURL: `${busy.url}v1`, apiKey: "none", maxRetries });
-    const long = await make(0).completions.create({ model: "gpt", prompt: Array(200).fill("the cat"), max_tokens: 40, stream: true });
+    const long = await make(0).completions.create({
+      model: "gpt",
+      prompt: Array(200).fill("the cat"),
+      max_tokens: 40,
+      stream: true,
+    });
     await assert.rejects(make(0).completions.create({ model: "gpt", prompt: "the cat" }), OpenAI.RateLimitError);
     const patient = make(5).completions.create({ model: "gpt", prompt: "the cat" });
     long.controller.abort(); // which gives its place back
@@ -111,7 +153,8 @@ test("/openapi.json is an OpenAPI description, and lists what the clients here c
   const description = await (await fetch(`${server.url}openapi.json`)).json();
   const { valid, errors } = await new Validator().validate(structuredClone(description));
   assert.ok(valid, JSON.stringify(errors));
-  for (const path of ["/translate", "/languages", "/v1/completions", "/v1/embeddings", "/v1/models", "/metrics"]) assert.ok(description.paths[path], path);
+  for (const path of ["/translate", "/languages", "/v1/completions", "/v1/embeddings", "/v1/models", "/metrics"])
+    assert.ok(description.paths[path], path);
 });
 
 // Whoever was let in is answered in full; the others are refused.
@@ -123,14 +166,18 @@ test("TERM under load answers everybody who was let in, and ends well", async ()
     for (let i = 0; !isOver; ++i) {
       let response;
       try {
-        response = await fetch(`${own.url}v1/completions`, { method: "POST", headers: { "Content-Type": "application/json" },
-          body: JSON.stringify({ model: "gpt", prompt: "the cat", max_tokens: 30, seed, stream: i % 2 === 0 }) });
+        response = await fetch(`${own.url}v1/completions`, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify({ model: "gpt", prompt: "the cat", max_tokens: 30, seed, stream: i % 2 === 0 }),
+        });
       } catch {
         return ++seen.refused; // the port is closed
       }
       if (response.status === 503) return ++seen.refused;
       const text = await response.text().catch(() => "");
-      if (response.status === 200 && (text.endsWith("data: [DONE]\n\n") || JSON.parse(text || "{}").choices)) ++seen.whole;
+      if (response.status === 200 && (text.endsWith("data: [DONE]\n\n") || JSON.parse(text || "{}").choices))
+        ++seen.whole;
       else return ++seen.broken;
     }
   };
@@ -141,7 +188,10 @@ test("TERM under load answers everybody who was let in, and ends well", async ()
   await Promise.all(clients);
   assert.equal(seen.broken, 0);
   assert.ok(seen.refused > 0);
-  const answered = own.log().split("\n").filter((line) => line.includes('"/v1/completions"') && JSON.parse(line).status === 200);
+  const answered = own
+    .log()
+    .split("\n")
+    .filter((line) => line.includes('"/v1/completions"') && JSON.parse(line).status === 200);
   assert.equal(answered.length, seen.whole);
 });
 
@@ -149,7 +199,10 @@ test("libretranslate-ts lists languages, translates, and understands refusals", 
   libreTranslate.setApiEndpoint(server.url.replace(/\/$/, ""));
   libreTranslate.setApiKey("secret");
   const languages = await libreTranslate.listLanguages();
-  assert.deepEqual(languages.find((language) => language.code === "en"), { code: "en", name: "English", targets: ["de"] });
+  assert.deepEqual(
+    languages.find((language) => language.code === "en"),
+    { code: "en", name: "English", targets: ["de"] },
+  );
   const answer = await libreTranslate.translate("the cat", "en", "de", 2);
   assert.equal(answer.status, 200, answer.error);
   assert.ok(answer.translatedText.length > 0);
@@ -163,12 +216,22 @@ test("libretranslate-ts lists languages, translates, and understands refusals", 
 test("LibreTranslate's documented call translates", async () => {
   const response = await fetch(`${server.url}translate`, {
     method: "POST",
-    body: JSON.stringify({ q: "the cat", source: "en", target: "de", format: "text", alternatives: 3, api_key: "secret" }),
+    body: JSON.stringify({
+      q: "the cat",
+      source: "en",
+      target: "de",
+      format: "text",
+      alternatives: 3,
+      api_key: "secret",
+    }),
     headers: { "Content-Type": "application/json" },
   });
   const answer = await response.json();
   assert.equal(typeof answer.translatedText, "string");
   assert.equal(answer.alternatives.length, 3);
   const languages = await (await fetch(`${server.url}languages`)).json();
-  assert.deepEqual(languages.find((l) => l.code === "en"), { code: "en", name: "English", targets: ["de"] });
+  assert.deepEqual(
+    languages.find((l) => l.code === "en"),
+    { code: "en", name: "English", targets: ["de"] },
+  );
 });

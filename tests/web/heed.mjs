@@ -5,37 +5,113 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const golden = join(process.env.HEED_GOLDEN, "models");
-const words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "on", "mat", "dog", "run", "##s", "fast", "she", "lives", "in", "new", "york", ".", "a", "is"];
+const words = [
+  "[PAD]",
+  "[UNK]",
+  "[CLS]",
+  "[SEP]",
+  "[MASK]",
+  "the",
+  "cat",
+  "sat",
+  "on",
+  "mat",
+  "dog",
+  "run",
+  "##s",
+  "fast",
+  "she",
+  "lives",
+  "in",
+  "new",
+  "york",
+  ".",
+  "a",
+  "is",
+];
 while (words.length < 100) words.push(`w${words.length}`); // the models have 100 ids
 
 // A training under way, and a finished sweep.
 function writeRuns(folder) {
   const lines = [{ kind: "start", step: 0, steps: 300, parameters: 2_605_056 }];
   for (let step = 10; step <= 200; step += 10) {
-    lines.push({ kind: "train", step, loss: 1 + 8 * Math.exp(-step / 60), learning_rate: Math.min(step, 100) / 1e5, gradient_norm: 1, seconds: step, tokens_per_second: 9000 + step });
-    if (step % 50 === 0) lines.push({ kind: "validate", step, loss: 1.2 + 8 * Math.exp(-step / 60), bleu: step / 10, samples: [`source: the cat\n  output: step ${step}\n  wanted: die Katze`] });
+    lines.push({
+      kind: "train",
+      step,
+      loss: 1 + 8 * Math.exp(-step / 60),
+      learning_rate: Math.min(step, 100) / 1e5,
+      gradient_norm: 1,
+      seconds: step,
+      tokens_per_second: 9000 + step,
+    });
+    if (step % 50 === 0)
+      lines.push({
+        kind: "validate",
+        step,
+        loss: 1.2 + 8 * Math.exp(-step / 60),
+        bleu: step / 10,
+        samples: [`source: the cat\n  output: step ${step}\n  wanted: die Katze`],
+      });
   }
   mkdirSync(join(folder, "runs/live"), { recursive: true });
   writeFileSync(join(folder, "runs/live/log.jsonl"), lines.map((line) => JSON.stringify(line) + "\n").join(""));
-  const row = (name, heads, bleu) => ({ name, folder: `runs/table3/${name}`, status: "finished", changes: { "model.heads": heads }, parameters: 2_605_056, steps: 300, seconds: 60, tokens: 600_000, validation: { bleu } });
+  const row = (name, heads, bleu) => ({
+    name,
+    folder: `runs/table3/${name}`,
+    status: "finished",
+    changes: { "model.heads": heads },
+    parameters: 2_605_056,
+    steps: 300,
+    seconds: 60,
+    tokens: 600_000,
+    validation: { bleu },
+  });
   // Another sweep, later, has a row of that name too; the trainings of both are there.
   for (const sweep of ["table3", "table4"]) {
     mkdirSync(join(folder, `runs/${sweep}/four`), { recursive: true });
-    writeFileSync(join(folder, `runs/${sweep}/four/log.jsonl`), `${JSON.stringify({ kind: "train", step: 1, loss: 4 })}\n`);
+    writeFileSync(
+      join(folder, `runs/${sweep}/four/log.jsonl`),
+      `${JSON.stringify({ kind: "train", step: 1, loss: 4 })}\n`,
+    );
   }
-  writeFileSync(join(folder, "runs/table3/table.json"), JSON.stringify({ recipe: "recipes/multi30k-en-de.toml", out: "runs/table3", columns: ["bleu"], rows: [row("one", "1", 20.5), row("four", "4", 24.25)] }));
+  writeFileSync(
+    join(folder, "runs/table3/table.json"),
+    JSON.stringify({
+      recipe: "recipes/multi30k-en-de.toml",
+      out: "runs/table3",
+      columns: ["bleu"],
+      rows: [row("one", "1", 20.5), row("four", "4", 24.25)],
+    }),
+  );
 }
 
 // Returns {url, folder, stop}; stop() resolves to the exit status.
 export async function startServer(...flags) {
   const folder = mkdtempSync(join(tmpdir(), "heed-web-"));
-  const models = { "en-de": "marian", gpt: "gpt2", mlm: "bert-mlm", labels: "bert-classify", tags: "bert-tag", alibi: "bloom-alibi", rope: "llama-gqa", parser: "marian" };
+  const models = {
+    "en-de": "marian",
+    gpt: "gpt2",
+    mlm: "bert-mlm",
+    labels: "bert-classify",
+    tags: "bert-tag",
+    alibi: "bloom-alibi",
+    rope: "llama-gqa",
+    parser: "marian",
+  };
   writeRuns(folder);
   const args = ["serve", "--port", "0", "--threads", "1", "--runs", join(folder, "runs"), ...flags];
   for (const [name, source] of Object.entries(models)) {
     mkdirSync(join(folder, name));
-    for (const file of ["config.json", "model.safetensors"]) cpSync(join(golden, source, file), join(folder, name, file));
-    if (name === "parser") writeFileSync(join(folder, name, "config.json"), JSON.stringify({ ...JSON.parse(readFileSync(join(golden, source, "config.json"))), finetuning_task: "parsing" }));
+    for (const file of ["config.json", "model.safetensors"])
+      cpSync(join(golden, source, file), join(folder, name, file));
+    if (name === "parser")
+      writeFileSync(
+        join(folder, name, "config.json"),
+        JSON.stringify({
+          ...JSON.parse(readFileSync(join(golden, source, "config.json"))),
+          finetuning_task: "parsing",
+        }),
+      );
     writeFileSync(join(folder, name, "vocab.txt"), words.join("\n") + "\n");
     args.push("--model", `${name}=${join(folder, name)}`);
   }

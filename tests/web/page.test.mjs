@@ -49,7 +49,7 @@ test("Lens: something to look at before anything is typed", async () => {
   await page.waitForSelector("#lens-map g");
   assert.match(await page.inputValue("#lens-input"), /man in a blue shirt/);
   assert.match(await page.textContent("#lens-habit"), /\d/);
-  assert.ok(await page.locator("#panel-lens figure svg path.curve").count() >= 3); // sinusoids
+  assert.ok((await page.locator("#panel-lens figure svg path.curve").count()) >= 3); // sinusoids
   await shoot("lens-first");
 });
 
@@ -82,8 +82,13 @@ test("Translate: words by keyboard", async () => {
   await page.keyboard.press("ArrowRight");
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "dogs");
   assert.match(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), /^dogs(: \S.*)?$/);
-  const labels = await page.locator("#panel-translate .words span").evaluateAll((list) => list.map((e) => e.getAttribute("aria-label")));
-  assert.ok(labels.some((label) => /^\S+: \S/.test(label)), labels.join("; "));
+  const labels = await page
+    .locator("#panel-translate .words span")
+    .evaluateAll((list) => list.map((e) => e.getAttribute("aria-label")));
+  assert.ok(
+    labels.some((label) => /^\S+: \S/.test(label)),
+    labels.join("; "),
+  );
   await page.keyboard.press("Tab");
   assert.equal(await page.evaluate(() => document.activeElement.closest("#words-source")), null);
   await page.fill("#translate-input", "the cat sat on the mat");
@@ -129,7 +134,7 @@ test("Lens: heads and tokens by keyboard, and lines instead of a map", async () 
   assert.notEqual(await page.textContent("#lens-looks"), first);
   await page.click("#panel-lens button:text-is('Lines')");
   await page.locator("#lens-lines g text").nth(1).hover();
-  assert.ok(await page.locator("#lens-lines g.gone").count() > 0);
+  assert.ok((await page.locator("#lens-lines g.gone").count()) > 0);
   assert.match(await page.textContent("#lens-looks"), /looks at/);
   await shoot("lens-lines");
 });
@@ -141,10 +146,17 @@ test("Lens: heads of long texts", async () => {
   await page.fill("#lens-input", "the cat sat on the mat ".repeat(10));
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelectorAll("#lens-map g").length > 20);
-  const heads = await page.locator("#panel-lens .heads canvas").evaluateAll((list) => list.map((canvas) => {
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    return { pixels: canvas.width, shown: canvas.clientWidth * devicePixelRatio, strongest: Math.max(...data.filter((_, i) => i % 4 === 3)), weight: Math.max(...canvas.weights.flat()) };
-  }));
+  const heads = await page.locator("#panel-lens .heads canvas").evaluateAll((list) =>
+    list.map((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return {
+        pixels: canvas.width,
+        shown: canvas.clientWidth * devicePixelRatio,
+        strongest: Math.max(...data.filter((_, i) => i % 4 === 3)),
+        weight: Math.max(...canvas.weights.flat()),
+      };
+    }),
+  );
   for (const { pixels, shown, strongest, weight } of heads) {
     assert.ok(pixels <= Math.ceil(shown), `${pixels} on ${shown}`);
     assert.ok(Math.abs(strongest / 255 - Math.sqrt(weight)) < 0.02, `${strongest} for ${weight}`);
@@ -159,7 +171,10 @@ test("Lens: heads of long texts", async () => {
 // What is saved can be opened: an SVG with a cell for each weight, a PNG with pixels.
 test("Lens: downloads", async () => {
   const saved = async (label) => {
-    const [file] = await Promise.all([page.waitForEvent("download"), page.click(`#panel-lens [aria-label="${label}"]`)]);
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.click(`#panel-lens [aria-label="${label}"]`),
+    ]);
     return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
   };
   await page.click("#panel-lens button:text-is('Map')");
@@ -177,10 +192,18 @@ test("Lens: downloads", async () => {
 });
 
 test("Lens: how positions are told apart, for each kind of model", async () => {
-  for (const [name, words] of [["gpt", /learnt/], ["alibi", /slope/], ["rope", /Rotary/]]) {
+  for (const [name, words] of [
+    ["gpt", /learnt/],
+    ["alibi", /slope/],
+    ["rope", /Rotary/],
+  ]) {
     await page.selectOption("#panel-lens select", name);
-    await page.waitForFunction((pattern) => new RegExp(pattern).test(document.querySelector("#panel-lens .stack > .card:last-child").textContent), words.source);
-    if (name !== "gpt") assert.ok(await page.locator("#panel-lens figure path.curve").count() >= 1);
+    await page.waitForFunction(
+      (pattern) =>
+        new RegExp(pattern).test(document.querySelector("#panel-lens .stack > .card:last-child").textContent),
+      words.source,
+    );
+    if (name !== "gpt") assert.ok((await page.locator("#panel-lens figure path.curve").count()) >= 1);
     await page.waitForSelector("#lens-map g");
     await shoot(`lens-${name}`);
   }
@@ -197,11 +220,19 @@ test("Generate: bars, sliders, a text that grows, another way", async () => {
   await slide(0, "0.2");
   assert.notEqual(await page.locator("#generate-next .value").first().textContent(), before);
   // The bars are what is drawn from: at this temperature, of the k likeliest.
-  const { next } = await (await fetch(`${server.url}v1/heed/predict`, { method: "POST", headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ model: "gpt", input: "the cat", top: 3, temperature: 0.2 }) })).json();
+  const { next } = await (
+    await fetch(`${server.url}v1/heed/predict`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ model: "gpt", input: "the cat", top: 3, temperature: 0.2 }),
+    })
+  ).json();
   await slide(1, "3");
-  const expected = 100 * next[0].probability / next.reduce((sum, token) => sum + token.probability, 0);
-  await page.waitForFunction((p) => Math.abs(parseFloat(document.querySelector("#generate-next .value").textContent) - p) < 0.06, expected);
+  const expected = (100 * next[0].probability) / next.reduce((sum, token) => sum + token.probability, 0);
+  await page.waitForFunction(
+    (p) => Math.abs(parseFloat(document.querySelector("#generate-next .value").textContent) - p) < 0.06,
+    expected,
+  );
   assert.equal(await page.locator("#generate-next li").count(), 3);
   await slide(2, "0.05");
   assert.equal(await page.locator("#generate-next li").count(), 1);
@@ -248,7 +279,11 @@ test("Generate: bars and tokens by keyboard", async () => {
     assert.equal(await page.locator(`${part} button[tabindex='0']`).count(), 1, part);
     await page.focus(`${part} button[tabindex='0']`);
     await page.keyboard.press("ArrowDown");
-    assert.equal(await page.evaluate((id) => [...document.querySelectorAll(`${id} button`)].indexOf(document.activeElement), part), 1, part);
+    assert.equal(
+      await page.evaluate((id) => [...document.querySelectorAll(`${id} button`)].indexOf(document.activeElement), part),
+      1,
+      part,
+    );
     assert.equal(await page.locator(`${part} button[tabindex='0']`).count(), 1, part);
   }
 });
@@ -287,27 +322,49 @@ test("Train: curves that grow with the training, samples, and a sweep's table", 
   await page.selectOption("#train-run", "live");
   await page.waitForSelector("#train-charts svg");
   assert.match(await page.textContent("#train-facts"), /200 of 300/);
-  assert.deepEqual(await page.locator("#train-charts h3").allTextContents(), ["Loss", "BLEU", "Learning rate", "Tokens per second", "Gradient norm"]);
-  await page.locator("#train-charts svg").first().hover({ position: { x: 60, y: 40 } });
+  assert.deepEqual(await page.locator("#train-charts h3").allTextContents(), [
+    "Loss",
+    "BLEU",
+    "Learning rate",
+    "Tokens per second",
+    "Gradient norm",
+  ]);
+  await page
+    .locator("#train-charts svg")
+    .first()
+    .hover({ position: { x: 60, y: 40 } });
   assert.match(await page.locator("#train-charts figcaption").first().textContent(), /step (10|20|30)$/);
   await page.locator("#panel-train input[type=range]").fill("0");
   assert.match(await page.textContent("#train-samples"), /step 50/);
   await shoot("train");
-  appendFileSync(join(server.folder, "runs/live/log.jsonl"), `${JSON.stringify({ kind: "train", step: 210, loss: 1.1, seconds: 210, tokens_per_second: 9000 })}\n`);
+  appendFileSync(
+    join(server.folder, "runs/live/log.jsonl"),
+    `${JSON.stringify({ kind: "train", step: 210, loss: 1.1, seconds: 210, tokens_per_second: 9000 })}\n`,
+  );
   await page.waitForFunction(() => document.getElementById("train-facts").textContent.includes("210 of 300"));
   assert.match(await page.textContent("#train-samples"), /step 50/); // what was chosen stays
   // An open table stays open, and time goes by.
   await page.click("#panel-train summary");
   const state = await page.textContent("#train-state");
   await page.waitForFunction((before) => document.getElementById("train-state").textContent !== before, state);
-  appendFileSync(join(server.folder, "runs/live/log.jsonl"), `${JSON.stringify({ kind: "train", step: 220, loss: 1.1, seconds: 220, tokens_per_second: 9000 })}\n`);
+  appendFileSync(
+    join(server.folder, "runs/live/log.jsonl"),
+    `${JSON.stringify({ kind: "train", step: 220, loss: 1.1, seconds: 220, tokens_per_second: 9000 })}\n`,
+  );
   await page.waitForFunction(() => document.getElementById("train-facts").textContent.includes("220 of 300"));
   assert.equal(await page.locator("#panel-train details[open]").count(), 1);
   // No label of a chart is cut off.
-  const clipped = await page.locator("#train-charts svg").evaluateAll((list) => list.flatMap((picture) => [...picture.querySelectorAll("text")].filter((text) => {
-    const a = text.getBoundingClientRect(), b = picture.getBoundingClientRect();
-    return a.left < b.left - 0.5 || a.right > b.right + 0.5;
-  }).map((text) => text.textContent)));
+  const clipped = await page.locator("#train-charts svg").evaluateAll((list) =>
+    list.flatMap((picture) =>
+      [...picture.querySelectorAll("text")]
+        .filter((text) => {
+          const a = text.getBoundingClientRect(),
+            b = picture.getBoundingClientRect();
+          return a.left < b.left - 0.5 || a.right > b.right + 0.5;
+        })
+        .map((text) => text.textContent),
+    ),
+  );
   assert.deepEqual(clipped, []);
   await page.selectOption("#train-run", "table3");
   await page.waitForSelector("#train-sweep");
@@ -325,7 +382,10 @@ test("Model: the architecture of each", async () => {
   assert.match(await page.textContent("#model-facts"), /Parameters/);
   for (const name of ["gpt", "mlm"]) {
     await page.selectOption("#panel-model select", name);
-    await page.waitForFunction((kind) => document.getElementById("model-facts").textContent.includes(kind), name === "gpt" ? "gpt2" : "bert");
+    await page.waitForFunction(
+      (kind) => document.getElementById("model-facts").textContent.includes(kind),
+      name === "gpt" ? "gpt2" : "bert",
+    );
     // What the blocks have learnt is what the model has.
     const counts = await page.locator("#panel-model .count").allTextContents();
     const sum = counts.reduce((total, text) => total + (text.match(/^([\d.]+) k parameters/)?.[1] ?? 0) * 1000, 0);
@@ -339,10 +399,18 @@ test("Model: the architecture of each", async () => {
 test("names for screen readers", async () => {
   for (const tab of ["translate", "lens", "generate", "fill", "labels", "parse", "train", "model"]) {
     await open(tab);
-    const nameless = await page.evaluate((id) => [...document.querySelectorAll(`#panel-${id} :is(button, input, select, textarea, summary, [tabindex])`)]
-      .filter((e) => !e.getAttribute("aria-label") && !e.labels?.length && !e.textContent.trim()).map((e) => e.outerHTML.slice(0, 120)), tab);
+    const nameless = await page.evaluate(
+      (id) =>
+        [...document.querySelectorAll(`#panel-${id} :is(button, input, select, textarea, summary, [tabindex])`)]
+          .filter((e) => !e.getAttribute("aria-label") && !e.labels?.length && !e.textContent.trim())
+          .map((e) => e.outerHTML.slice(0, 120)),
+      tab,
+    );
     assert.deepEqual(nameless, [], tab);
-    const pictures = await page.evaluate((id) => [...document.querySelectorAll(`#panel-${id} svg`)].filter((e) => !e.getAttribute("aria-label")).length, tab);
+    const pictures = await page.evaluate(
+      (id) => [...document.querySelectorAll(`#panel-${id} svg`)].filter((e) => !e.getAttribute("aria-label")).length,
+      tab,
+    );
     assert.equal(pictures, 0, tab);
   }
 });
@@ -355,12 +423,18 @@ test("contrast of the colours, light and dark", async () => {
       const style = getComputedStyle(document.documentElement);
       const light = (name) => {
         const hex = style.getPropertyValue(name).trim().slice(1);
-        const [r, g, b] = [0, 2, 4].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+        const [r, g, b] = [0, 2, 4]
+          .map((i) => parseInt(hex.slice(i, i + 2), 16) / 255)
+          .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
       };
       const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
-      const pairs = ["--paper", "--card", "--wash"].flatMap((ground) => ["--ink", "--soft", "--bad", "--accent"].map((text) => [text, ground]));
-      return [...pairs, ["--ink", "--mark"], ["--accent-ink", "--accent"]].filter(([a, b]) => !(ratio(a, b) >= 4.5)).map(([a, b]) => `${a} on ${b}: ${ratio(a, b).toFixed(2)}`);
+      const pairs = ["--paper", "--card", "--wash"].flatMap((ground) =>
+        ["--ink", "--soft", "--bad", "--accent"].map((text) => [text, ground]),
+      );
+      return [...pairs, ["--ink", "--mark"], ["--accent-ink", "--accent"]]
+        .filter(([a, b]) => !(ratio(a, b) >= 4.5))
+        .map(([a, b]) => `${a} on ${b}: ${ratio(a, b).toFixed(2)}`);
     }, theme);
     await page.evaluate(() => delete document.documentElement.dataset.theme);
     assert.deepEqual(low, [], theme);
@@ -406,7 +480,15 @@ test("what goes on, and goes wrong, is in sight", async () => {
     document.getElementById("status").textContent = "Something.";
     scrollTo(0, 0);
   });
-  const { bottom, height, page: long } = await page.evaluate(() => ({ bottom: document.getElementById("status").getBoundingClientRect().bottom, height: innerHeight, page: document.documentElement.scrollHeight }));
+  const {
+    bottom,
+    height,
+    page: long,
+  } = await page.evaluate(() => ({
+    bottom: document.getElementById("status").getBoundingClientRect().bottom,
+    height: innerHeight,
+    page: document.documentElement.scrollHeight,
+  }));
   assert.ok(long > height && bottom <= height, `${bottom} of ${height}`);
 });
 
@@ -422,8 +504,11 @@ test("keyboard, dark mode and a phone's width", async () => {
     await open(tab);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 380, `${tab} is ${width} wide`);
-    if (tab === "model") { // all of it, without scrolling to the side
-      await page.waitForFunction(() => document.querySelector("#panel-model .drawing svg")?.getBoundingClientRect().right < 380);
+    if (tab === "model") {
+      // all of it, without scrolling to the side
+      await page.waitForFunction(
+        () => document.querySelector("#panel-model .drawing svg")?.getBoundingClientRect().right < 380,
+      );
     }
     await shoot(`phone-${tab}`);
   }
