@@ -1,4 +1,4 @@
-// A line chart: curves over the steps of a training, with what they are where one points.
+// A line chart of values over training steps, with the values at the cursor.
 import { el, svg } from "./heed.js";
 
 const width = 330,
@@ -8,7 +8,7 @@ const width = 330,
   bottom = 26,
   letter = 6.7;
 
-// 1, 2 or 5 times a power of ten, so that about `count` of them make the span.
+// A tick step of 1, 2 or 5 times a power of ten that gives about `count` ticks.
 function stepOf(span, count) {
   const rough = span / count,
     power = 10 ** Math.floor(Math.log10(rough));
@@ -31,13 +31,13 @@ export function shortNumber(value) {
   return value.toExponential(1);
 }
 
-// series: [{name, points: [[step, value], …]}]; those without points are left out.
+// series: [{name, points: [[step, value], …]}]; series without points are left out.
 export function lineChart(title, series) {
   const shown = series.filter((s) => s.points.length);
   const all = shown.flatMap((s) => s.points);
   const xs = all.map(([x]) => x),
     ys = all.map(([, y]) => y);
-  // One point far off (the first step's loss, say) must not flatten the rest.
+  // An outlier, such as the first step's loss, must not flatten the curve.
   const sorted = [...ys].sort((a, b) => a - b);
   let low = sorted[0],
     high = sorted[sorted.length - 1];
@@ -65,7 +65,7 @@ export function lineChart(title, series) {
     );
   }
   for (const value of ticks(from, to, 4)) {
-    // As near to its place as the edges allow.
+    // Keep the label inside the picture.
     const text = shortNumber(value),
       half = (letter * text.length) / 2;
     picture.append(

@@ -1,21 +1,33 @@
-// Fill: the words that are missing.
-import { able, bars, call, el, later, latest, modelChoice, nobody, renew, say, visible } from "./heed.js";
+// Fill: predicts masked tokens.
+import {
+  withAbility,
+  bars,
+  call,
+  el,
+  debounce,
+  latestOnly,
+  modelChoice,
+  noModelNote,
+  replaceChildrenKeepingFocus,
+  setStatus,
+  visible,
+} from "./heed.js";
 
 export function makeFill(panel, models) {
-  const own = able(models, "fill");
+  const own = withAbility(models, "fill");
   panel.append(
     el("h2", {}, "Fill"),
     el(
       "p",
       { class: "soft" },
-      "Write [MASK] where a word is missing: a model like BERT was trained to guess it from both sides. Click a candidate to put it there.",
+      "A masked language model such as BERT predicts the token at each [MASK]. Click a candidate to insert it.",
     ),
   );
   if (!own.length)
-    return void panel.append(nobody("fill in words", "heed serve --model bert=models/bert-base-uncased"));
+    return void panel.append(noModelNote("fill in masks", "heed serve --model bert=models/bert-base-uncased"));
 
   const { select, label } = modelChoice(own, () => run());
-  const input = el("textarea", { id: "fill-input", "aria-label": "Text with [MASK]", oninput: () => soon() });
+  const input = el("textarea", { id: "fill-input", "aria-label": "Text with [MASK]", oninput: () => runSoon() });
   input.value = "The [MASK] sat on the mat.";
   const insert = el(
     "button",
@@ -42,15 +54,15 @@ export function makeFill(panel, models) {
     ),
   );
 
-  const run = latest(async (signal) => {
+  const run = latestOnly(async (signal) => {
     if (!/\[MASK\]|<mask>/.test(input.value)) {
       results.replaceChildren();
-      return say("There is no [MASK] in the text.");
+      return setStatus("The text has no [MASK].");
     }
     const {
       results: [filled],
     } = await call("/v1/heed/fill", { model: select.value, input: input.value, top: 8 }, signal);
-    renew(
+    replaceChildrenKeepingFocus(
       results,
       "button",
       ...filled.masks.map((mask, m) =>
@@ -68,9 +80,9 @@ export function makeFill(panel, models) {
         ),
       ),
     );
-    say(`The likeliest: ${filled.text}`);
+    setStatus(`Most probable: ${filled.text}`);
   });
-  const soon = later(300, run);
+  const runSoon = debounce(300, run);
 
   function put(mask, word) {
     let at = 0;

@@ -1,17 +1,17 @@
-// Generate: a text grows token by token, and each token could have been another.
+// Generate: sampling token by token, with the distribution of the next token.
 import {
-  able,
+  withAbility,
   bars,
   Bytes,
   call,
   el,
-  later,
-  latest,
+  debounce,
+  latestOnly,
   modelChoice,
-  nobody,
-  renew,
-  roving,
-  say,
+  noModelNote,
+  replaceChildrenKeepingFocus,
+  addArrowKeys,
+  setStatus,
   slider,
   stream,
   visible,
@@ -20,16 +20,19 @@ import {
 const mostNew = 200;
 
 export function makeGenerate(panel, models, shared) {
-  const own = able(models, "complete").filter((m) => m.family === "decoder_only" && m.abilities.includes("tokenize"));
+  const own = withAbility(models, "complete").filter(
+    (m) => m.family === "decoder_only" && m.abilities.includes("tokenize"),
+  );
   panel.append(
     el("h2", {}, "Generate"),
     el(
       "p",
       { class: "soft" },
-      "The model writes by drawing a token from these bars, again and again; the sliders shape what it draws from. Click a bar to write that token, or a token of the text to go another way from there.",
+      "The bars are the distribution from which the next token is sampled; the sliders change it. Click a bar to " +
+        "append that token, or a token of the text to continue from there with another one.",
     ),
   );
-  if (!own.length) return void panel.append(nobody("continue a text", "heed serve --model models/shakespeare"));
+  if (!own.length) return void panel.append(noModelNote("generate text", "heed serve --model models/shakespeare"));
 
   const { select, label } = modelChoice(own, () => {
     fitLength();
@@ -41,7 +44,7 @@ export function makeGenerate(panel, models, shared) {
     placeholder: "Once upon a time",
     oninput: () => {
       shared.text = input.value;
-      soon();
+      runSoon();
     },
   });
   const temperature = slider(
@@ -65,7 +68,7 @@ export function makeGenerate(panel, models, shared) {
     role: "group",
     "aria-label": "Tokens of the text; arrow keys move between them",
   });
-  roving(tokens, "button");
+  addArrowKeys(tokens, "button");
   const next = el("div", { id: "generate-next" });
   panel.append(
     el(
@@ -82,51 +85,51 @@ export function makeGenerate(panel, models, shared) {
       el(
         "div",
         { class: "stack" },
-        el("div", { class: "card" }, el("h3", {}, "What comes next"), next),
+        el("div", { class: "card" }, el("h3", {}, "Next token"), next),
         el("div", { class: "card" }, el("h3", {}, "Tokens"), tokens),
       ),
     ),
   );
 
   const positions = () => own.find((model) => model.id === select.value).max_positions;
-  // At least half of what a model reads is for what is there already.
+  // At least half of the context length is for the prompt.
   function fitLength() {
     length.input.max = Math.max(1, Math.min(mostNew, Math.floor(positions() / 2)));
     length.input.dispatchEvent(new Event("input"));
   }
 
-  // The end of the text that leaves room for so many new tokens: of the rest a model has no memory.
+  // The end of the text, cut so that `count` new tokens fit into the context.
   async function fitting(text, count, signal) {
     const {
       results: [{ ids, offsets }],
     } = await call("/v1/heed/tokenize", { model: select.value, input: text }, signal);
     const surplus = ids.length + count - positions();
     if (surplus <= 0) return text;
-    const parts = offsets.filter(([begin, end]) => end > begin); // but for what the template adds
+    const parts = offsets.filter(([begin, end]) => end > begin); // without tokens that the template adds
     const bytes = new Bytes(text);
-    if (!parts.length) return text; // nothing of it can be left out
-    // One more, for the first may be cut in another way without what was before it.
+    if (!parts.length) return text; // nothing can be cut
+    // One token more: the first one may be tokenized differently without the text before it.
     return bytes.slice(parts[Math.min(surplus + 1, parts.length - 1)][0], bytes.length);
   }
 
-  // Before what the candidates would stand, and at which temperature they were asked for.
+  // The candidates, the text before them, and the temperature they were requested with.
   let candidates = [],
     before = "",
     askedAt = 1;
-  let wanted = "",
-    questions = 0; // the text that was asked about last, whose answer may be on its way
+  let requested = "",
+    requests = 0; // the text of the last request, which may still be running
 
-  // What the sliders make of the model's own probabilities.
+  // The probabilities after temperature, top-k and top-p.
   function drawn(list) {
     const t = temperature.value;
     if (t === 0) return list.slice(0, 1).map((c) => ({ ...c, p: 1 }));
-    // At another temperature than was asked for: about right, until the server's answer is there.
+    // An approximation until the reply for the new temperature has arrived: only the listed tokens are rescaled.
     let rows = list.map((c) => ({ ...c, p: c.probability ** (askedAt / t) }));
     if (askedAt !== t) {
       const sum = rows.reduce((s, r) => s + r.p, 0);
       rows.forEach((r) => (r.p /= sum));
     }
-    let all = 1; // of all tokens, those that are not listed too
+    let all = 1; // the probability mass of all tokens, including those not listed
     if (topK.value) {
       rows = rows.slice(0, topK.value);
       all = rows.reduce((s, r) => s + r.p, 0);
@@ -147,7 +150,7 @@ export function makeGenerate(panel, models, shared) {
   }
 
   function showNext() {
-    renew(
+    replaceChildrenKeepingFocus(
       next,
       "button",
       candidates.length
@@ -160,11 +163,11 @@ export function makeGenerate(panel, models, shared) {
                 onclick: () => branch(c.text),
               })),
           )
-        : el("p", { class: "soft" }, "Type something."),
+        : el("p", { class: "soft" }, "Enter a prompt."),
     );
   }
 
-  const refresh = latest(async (signal) => {
+  const refresh = latestOnly(async (signal) => {
     if (!input.value) {
       candidates = [];
       tokens.textContent = "";
@@ -177,37 +180,37 @@ export function makeGenerate(panel, models, shared) {
     ]);
     showTokens(text, split.results[0].offsets);
   });
-  const soon = later(200, refresh);
+  const runSoon = debounce(200, refresh);
 
   async function ask(text, signal) {
     const t = temperature.value || 1,
-      question = ++questions;
-    wanted = text;
+      request = ++requests;
+    requested = text;
     const predicted = await call(
       "/v1/heed/predict",
       { model: select.value, input: text || " ", top: 100, temperature: t },
       signal,
     );
-    if (question !== questions) return; // a newer one
+    if (request !== requests) return; // a newer request was sent
     [candidates, before, askedAt] = [predicted.next, text, t];
     showNext();
   }
-  const askAgain = later(
+  const askAgain = debounce(
     120,
-    latest(async (signal) => {
-      if (candidates.length) await ask(wanted, signal);
+    latestOnly(async (signal) => {
+      if (candidates.length) await ask(requested, signal);
     }),
   );
 
   function showTokens(text, offsets) {
     const bytes = new Bytes(text);
     let at = 0;
-    renew(
+    replaceChildrenKeepingFocus(
       tokens,
       "button",
       ...offsets
         .map(([begin, end], i) => {
-          // White space between tokens belongs to the one after it.
+          // White space between tokens is shown with the token after it.
           const shown = bytes.slice(Math.min(at, begin), end),
             start = begin;
           at = end;
@@ -218,7 +221,7 @@ export function makeGenerate(panel, models, shared) {
               class: "token",
               tabindex: i ? -1 : 0,
               "aria-pressed": "false",
-              title: "Go another way from here",
+              title: "Show alternatives for this token",
               onclick: (event) => goBack(bytes.slice(0, start), event.currentTarget),
             },
             shown.replaceAll("\n", "⏎"),
@@ -228,26 +231,26 @@ export function makeGenerate(panel, models, shared) {
     );
   }
 
-  const goBack = latest(async (signal, text, button) => {
+  const goBack = latestOnly(async (signal, text, button) => {
     for (const other of tokens.querySelectorAll("button")) other.setAttribute("aria-pressed", String(other === button));
     await ask(text, signal);
-    say("These could have stood here.");
+    setStatus("Alternatives at this position.");
   });
 
   function branch(text) {
     input.value = shared.text = before + (needsSpace(text) ? " " : "") + text;
     refresh();
   }
-  // Tokenizers of words put their spaces in when they decode, so a word alone has none.
+  // Word tokenizers add spaces when they decode, so a single word has none.
   const needsSpace = (text) => /^\w/.test(text) && /\w$/.test(before) && isWordy();
   const isWordy = () => !candidates.some((c) => /^\s/.test(c.text));
 
   let halt = () => {};
-  const run = latest(async (signal) => {
+  const run = latestOnly(async (signal) => {
     const stopping = new AbortController();
     signal.addEventListener("abort", () => stopping.abort());
     halt = () => stopping.abort();
-    say("Writing …");
+    setStatus("Generating …");
     const start = performance.now();
     let count = 0,
       asking = null;
@@ -269,7 +272,7 @@ export function makeGenerate(panel, models, shared) {
           if (text) ++count;
           input.value += text;
           input.scrollTop = input.scrollHeight;
-          // The bars follow as fast as they come.
+          // The bars are updated as fast as replies arrive.
           asking ??= ask(input.value, stopping.signal)
             .catch(() => {})
             .finally(() => (asking = null));
@@ -283,7 +286,7 @@ export function makeGenerate(panel, models, shared) {
     }
     await asking;
     shared.text = input.value;
-    say(`${count} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`);
+    setStatus(`${count} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`);
     refresh();
   });
 

@@ -1,6 +1,6 @@
-// What all tabs share: calling the server, making elements, telling what goes on.
+// Shared by all tabs: HTTP requests, DOM elements, the status line.
 
-// el("button", {class: "quiet", onclick: f}, "Look") → <button class="quiet">Look</button>
+// el("button", {class: "quiet", onclick: f}, "Show") → <button class="quiet">Show</button>
 export function el(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -19,7 +19,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-export function say(message, isBad = false) {
+export function setStatus(message, isBad = false) {
   const status = document.getElementById("status");
   status.textContent = message;
   status.classList.toggle("bad", isBad);
@@ -35,7 +35,7 @@ export function useKey(value) {
   sessionStorage.setItem("heed-key", value);
 }
 
-export class Refused extends Error {
+export class HttpError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;
@@ -55,7 +55,7 @@ export async function send(path, body, signal) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, "The server does not answer.");
+    throw new HttpError(0, "The server does not respond.");
   }
   if (response.ok) return response;
   let message = response.statusText;
@@ -63,16 +63,16 @@ export async function send(path, body, signal) {
     const { error } = await response.json();
     message = error.message ?? error;
   } catch {
-    /* no words came with it */
+    /* no JSON body: keep the status text */
   }
-  throw new Refused(response.status, message);
+  throw new HttpError(response.status, message);
 }
 
 export async function call(path, body, signal) {
   return (await send(path, body, signal)).json();
 }
 
-// Server-sent events: calls onEvent with each one's data.
+// Calls onEvent with the data of each server-sent event.
 export async function stream(path, body, onEvent, signal) {
   const response = await send(path, { ...body, stream: true }, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -87,14 +87,14 @@ export async function stream(path, body, onEvent, signal) {
       const data = event.replace(/^data: /, "");
       if (data === "[DONE]") return;
       const json = JSON.parse(data);
-      if (json.error) throw new Refused(500, json.error.message);
+      if (json.error) throw new HttpError(500, json.error.message);
       onEvent(json);
     }
   }
 }
 
-// Runs one thing at a time: what comes next ends what runs. Errors are shown.
-export function latest(work) {
+// Wraps an async function so that a new call aborts the running one. Errors go to the status line.
+export function latestOnly(work) {
   let controller;
   return async (...values) => {
     controller?.abort();
@@ -102,12 +102,12 @@ export function latest(work) {
     try {
       await work(mine.signal, ...values);
     } catch (error) {
-      if (error.name !== "AbortError" && !mine.signal.aborted) say(error.message, true);
+      if (error.name !== "AbortError" && !mine.signal.aborted) setStatus(error.message, true);
     }
   };
 }
 
-export function later(ms, work) {
+export function debounce(ms, work) {
   let timer;
   return (...values) => {
     clearTimeout(timer);
@@ -117,7 +117,7 @@ export function later(ms, work) {
 
 // ---- Models --------------------------------------------------------------------------------------
 
-export function able(models, ability) {
+export function withAbility(models, ability) {
   return models.filter((model) => model.abilities.includes(ability));
 }
 
@@ -130,18 +130,18 @@ export function modelChoice(models, onchange) {
   return { select, label: el("label", {}, "Model", select) };
 }
 
-export function nobody(what, command) {
+export function noModelNote(what, command) {
   return el(
     "div",
     { class: "note" },
-    el("p", {}, `No model here can ${what}. Start the server with one:`),
+    el("p", {}, `No loaded model can ${what}. Start the server with one:`),
     el("pre", {}, command),
   );
 }
 
 // ---- Text ----------------------------------------------------------------------------------------
 
-// The server counts bytes of UTF-8, JavaScript counts in UTF-16.
+// Offsets from the server are UTF-8 bytes; JavaScript strings are UTF-16.
 export class Bytes {
   constructor(text) {
     this.bytes = new TextEncoder().encode(text);
@@ -164,7 +164,7 @@ export function visible(text) {
   return text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ | $/g, "␣") || "∅";
 }
 
-// A list of names with bars; those with an action are buttons.
+// A list of names with bars; rows with onclick are buttons.
 export function bars(rows) {
   const most = Math.max(...rows.map((row) => row.p), 1e-9);
   const list = el(
@@ -183,12 +183,12 @@ export function bars(rows) {
         : el("li", {}, parts);
     }),
   );
-  roving(list, "button");
+  addArrowKeys(list, "button");
   return list;
 }
 
 export function slider(name, { min, max, step, value, format = String }, oninput) {
-  // No <output>: a label would be that one's, and not the slider's.
+  // A <span>, because a label would label an <output> instead of the slider.
   const shown = el("span", { class: "number" }, format(value));
   const input = el("input", { type: "range", min, max, step, value });
   input.addEventListener("input", () => {
@@ -204,9 +204,9 @@ export function slider(name, { min, max, step, value, format = String }, oninput
   };
 }
 
-// One stop for the Tab key, and arrows between its parts; where .grid is around rows of them, up and down go from row
-// to row. What is put into the container later has one element with tabindex 0, and -1 for the others.
-export function roving(container, selector, onMove) {
+// Roving tabindex: the container is one Tab stop, and arrow keys move between its items. In a .grid, up and down move
+// by rows. Items added later must have tabindex 0 on one element and -1 on the others.
+export function addArrowKeys(container, selector, onMove) {
   const parts = () => [...container.querySelectorAll(selector)];
   const stopAt = (item) => parts().forEach((other) => other.setAttribute("tabindex", other === item ? "0" : "-1"));
   if (parts().length) stopAt(parts()[0]);
@@ -226,8 +226,8 @@ export function roving(container, selector, onMove) {
   });
 }
 
-// Puts new children into a container; who stood on one of the old ones stands on the new one at its place.
-export function renew(container, selector, ...children) {
+// Replaces the children of a container; focus stays on the item with the same index.
+export function replaceChildrenKeepingFocus(container, selector, ...children) {
   const at = [...container.querySelectorAll(selector)].indexOf(document.activeElement);
   container.replaceChildren(...children);
   if (at < 0) return;
@@ -235,8 +235,8 @@ export function renew(container, selector, ...children) {
   items[Math.min(at, items.length - 1)]?.focus({ preventScroll: true });
 }
 
-// An SVG to keep: with the colours that the page lends it.
-export function drawing(picture) {
+// An SVG for download: the colours of the page become attributes.
+export function standaloneSvg(picture) {
   const copy = picture.cloneNode(true),
     style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();

@@ -1,32 +1,43 @@
-// Classify & tag: labels of texts and of words.
-import { able, bars, Bytes, call, el, later, latest, modelChoice, nobody, say } from "./heed.js";
+// Classify & tag: labels for texts and for words.
+import {
+  withAbility,
+  bars,
+  Bytes,
+  call,
+  el,
+  debounce,
+  latestOnly,
+  modelChoice,
+  noModelNote,
+  setStatus,
+} from "./heed.js";
 
 export function makeLabels(panel, models) {
   const own = models.filter((model) => model.abilities.includes("classify") || model.abilities.includes("tag"));
   panel.append(
     el("h2", {}, "Classify & tag"),
-    el("p", { class: "soft" }, "A classifier labels the whole text, a tagger its words."),
+    el("p", { class: "soft" }, "A classifier labels the whole text, a tagger each word."),
   );
-  if (!own.length) return void panel.append(nobody("label texts", "heed serve --model sentiment=models/sst2"));
+  if (!own.length) return void panel.append(noModelNote("label texts", "heed serve --model sentiment=models/sst2"));
 
   const { select, label } = modelChoice(own, () => run());
-  const input = el("textarea", { id: "labels-input", "aria-label": "Text", oninput: () => soon() });
+  const input = el("textarea", { id: "labels-input", "aria-label": "Text", oninput: () => runSoon() });
   input.value = "Ada Lovelace lived in London.";
   const results = el("div", { class: "card", id: "labels-results", "aria-live": "polite" });
   panel.append(el("div", { class: "stack" }, el("div", { class: "bar" }, label), input, results));
 
-  const run = latest(async (signal) => {
+  const run = latestOnly(async (signal) => {
     if (!input.value.trim()) return results.replaceChildren();
-    const isTagger = able(own, "tag").some((model) => model.id === select.value);
+    const isTagger = withAbility(own, "tag").some((model) => model.id === select.value);
     const answer = await call(
       `/v1/heed/${isTagger ? "tag" : "classify"}`,
       { model: select.value, input: input.value },
       signal,
     );
     results.replaceChildren(isTagger ? tagged(input.value, answer.results[0]) : classified(answer.results[0]));
-    say("");
+    setStatus("");
   });
-  const soon = later(300, run);
+  const runSoon = debounce(300, run);
   return run;
 }
 

@@ -1,33 +1,33 @@
-// Lens: where every token looks, in every layer and head.
+// Lens: the attention weights of every layer and head.
 import {
-  able,
+  withAbility,
   call,
   download,
-  drawing,
+  standaloneSvg,
   el,
-  latest,
+  latestOnly,
   modelChoice,
-  nobody,
+  noModelNote,
   percent,
-  roving,
-  say,
+  addArrowKeys,
+  setStatus,
   send,
   svg,
   visible,
 } from "./heed.js";
 import { positionFigure } from "./positions.js";
 import { drawLines, drawMap } from "./maps.js";
-import { habitOf } from "./habits.js";
+import { patternOf } from "./patterns.js";
 
 const kindNames = {
-  encoder: "Encoder: the source at itself",
-  decoder: "Decoder: the text at what came before",
-  cross: "Cross: the target at the source",
+  encoder: "Encoder self-attention",
+  decoder: "Decoder self-attention (causal)",
+  cross: "Cross-attention (target to source)",
 };
 const kindHints = {
-  encoder: "Every token of the source may look at every other, before and after it.",
-  decoder: "A token may look only at itself and at what came before: what follows is not written yet.",
-  cross: "A row is the token that was written last; what it looks at in the source decides what comes next.",
+  encoder: "Each source token attends to all source tokens.",
+  decoder: "Causal: a token attends to itself and to the tokens before it.",
+  cross: "A row is the decoder's input token; its attention over the source is used to predict the next token.",
 };
 const examples = {
   encoder_decoder: "A man in a blue shirt is standing on a ladder.",
@@ -36,22 +36,22 @@ const examples = {
 };
 
 export function makeLens(panel, models, shared) {
-  const own = able(models, "attend").filter((model) => model.abilities.includes("tokenize"));
+  const own = withAbility(models, "attend").filter((model) => model.abilities.includes("tokenize"));
   panel.append(
     el("h2", {}, "Lens"),
     el(
       "p",
       { class: "soft" },
-      "A Transformer reads a token by looking at others: each head of each layer decides anew how much of its attention every other token gets. Here is all of it.",
+      "The attention weights of every head in every layer: how much each token (query) attends to every other (key).",
     ),
   );
-  if (!own.length) return void panel.append(nobody("be looked into", "heed serve --model DIR"));
+  if (!own.length) return void panel.append(noModelNote("show attention weights", "heed serve --model DIR"));
 
   const { select, label } = modelChoice(own, () => chooseModel());
   const input = el("textarea", { id: "lens-input", class: "low", rows: 2, "aria-label": "Text" });
-  const target = el("input", { id: "lens-target", placeholder: "leave empty: what the model writes itself" });
+  const target = el("input", { id: "lens-target", placeholder: "empty: the model's own output" });
   const targetLabel = el("label", { class: "grow" }, "Target", target);
-  const kinds = el("select", { "aria-label": "Which attention", id: "lens-kind", onchange: () => chooseKind() });
+  const kinds = el("select", { "aria-label": "Kind of attention", id: "lens-kind", onchange: () => chooseKind() });
   const grid = el("div", {
     class: "heads grid",
     role: "group",
@@ -59,7 +59,7 @@ export function makeLens(panel, models, shared) {
   });
   const hint = el("span");
   const title = el("h3"),
-    habit = el("p", { class: "soft small", id: "lens-habit" });
+    pattern = el("p", { class: "soft small", id: "lens-pattern" });
   const map = el("div", { class: "map" });
   const looks = el("p", { class: "words looks", id: "lens-looks", "aria-live": "polite" });
   const forms = ["Map", "Lines"].map((name) =>
@@ -98,7 +98,7 @@ export function makeLens(panel, models, shared) {
       el(
         "p",
         { class: "soft small" },
-        "Each square is a head: its rows are the tokens that look, its columns what they look at. The stronger the colour, the more. ",
+        "Each square is a head: rows are queries, columns are keys. A stronger colour is a larger weight. ",
         hint,
       ),
       grid,
@@ -115,7 +115,7 @@ export function makeLens(panel, models, shared) {
         saving("SVG", "this head", () => save("svg")),
         saving("PNG", "this head", () => save("png")),
       ),
-      habit,
+      pattern,
       map,
       looks,
     ),
@@ -127,7 +127,7 @@ export function makeLens(panel, models, shared) {
       { class: "stack" },
       el("div", { class: "bar" }, label, targetLabel),
       input,
-      el("div", { class: "bar" }, el("button", { type: "button", onclick: () => run() }, "Look")),
+      el("div", { class: "bar" }, el("button", { type: "button", onclick: () => run() }, "Show attention")),
       results,
       positions,
     ),
@@ -138,26 +138,26 @@ export function makeLens(panel, models, shared) {
       run();
     }
   });
-  roving(grid, "button", (button) => button.click());
-  roving(map, "g[tabindex]");
+  addArrowKeys(grid, "button", (button) => button.click());
+  addArrowKeys(map, "g[tabindex]");
 
   let view,
     layers,
     chosen,
     form = "Map";
 
-  const chooseModel = latest(async (signal) => {
+  const chooseModel = latestOnly(async (signal) => {
     const model = own.find((m) => m.id === select.value);
     targetLabel.hidden = model.family !== "encoder_decoder";
     if (!input.value.trim() || Object.values(examples).includes(input.value)) input.value = examples[model.family];
     const info = await call(`/v1/heed/models/${model.id}`, undefined, signal);
-    positions.replaceChildren(el("h3", {}, "How this model knows where a token stands"), positionFigure(info.settings));
+    positions.replaceChildren(el("h3", {}, "Position encoding of this model"), positionFigure(info.settings));
     run();
   });
 
-  const run = latest(async (signal) => {
-    if (!input.value.trim()) return say("Type a text first.");
-    say("Looking …");
+  const run = latestOnly(async (signal) => {
+    if (!input.value.trim()) return setStatus("Enter a text first.");
+    setStatus("Computing …");
     if (!Object.values(examples).includes(input.value)) shared.text = input.value;
     const body = { model: select.value, input: input.value };
     if (!targetLabel.hidden && target.value.trim()) body.target = target.value;
@@ -168,7 +168,7 @@ export function makeLens(panel, models, shared) {
     kinds.value = names.includes(before) ? before : names.includes("cross") ? "cross" : names[0];
     results.hidden = false;
     chooseKind();
-    say(view.truncated ? "The text is longer than is shown, and was cut." : "");
+    setStatus(view.truncated ? "The text was truncated." : "");
   });
 
   function headOf(layer, head) {
@@ -188,11 +188,7 @@ export function makeLens(panel, models, shared) {
   function chooseKind() {
     layers = view.layers.filter((layer) => layer.kind === kinds.value);
     const start = view.source.length && kinds.value !== "encoder" ? view.target[0]?.text : "";
-    hint.textContent =
-      kindHints[kinds.value] +
-      (start
-        ? ` ${visible(start)}, the first, is what the decoder is given to start with: nothing is written yet.`
-        : "");
+    hint.textContent = kindHints[kinds.value] + (start ? ` ${visible(start)}, is the decoder start token.` : "");
     grid.style.setProperty("--heads", String(Math.max(...layers.map((layer) => layer.heads.length))));
     grid.replaceChildren(
       ...layers.map((layer) =>
@@ -203,7 +199,7 @@ export function makeLens(panel, models, shared) {
           layer.heads.map((weights, head) => {
             const canvas = el("canvas", { "aria-hidden": "true" }),
               one = headOf(layer, head);
-            const name = `Layer ${layer.layer + 1}, head ${head + 1}: ${habitOf(one)}`;
+            const name = `Layer ${layer.layer + 1}, head ${head + 1}: ${patternOf(one)}`;
             canvas.weights = weights;
             const button = el(
               "button",
@@ -223,7 +219,7 @@ export function makeLens(panel, models, shared) {
       ),
     );
     paintAll();
-    // The same head as before, where there is one.
+    // Keep the head that was selected, where it exists.
     const again = chosen && layers.findIndex((layer) => layer.layer === chosen.layer);
     const row = grid.children[again > 0 ? again : 0];
     (row.querySelectorAll("button")[chosen?.head ?? 0] ?? row.querySelector("button")).click();
@@ -231,8 +227,8 @@ export function makeLens(panel, models, shared) {
 
   const paintAll = () => grid.querySelectorAll("canvas").forEach(paint);
 
-  // A pixel for each weight; where there are fewer pixels than weights, the largest of those that share one: a line
-  // must not vanish because every second row is left out.
+  // One pixel per weight; with fewer pixels than weights, the maximum of those that share a pixel, so that a line of
+  // large weights stays visible.
   function paint(canvas) {
     const { weights } = canvas,
       shown = Math.round((canvas.clientWidth || 40) * devicePixelRatio);
@@ -261,7 +257,7 @@ export function makeLens(panel, models, shared) {
     }
     chosen = one;
     title.textContent = `Layer ${one.layer + 1}, head ${one.head + 1}`;
-    habit.textContent = `${habitOf(one)}.`;
+    pattern.textContent = `${patternOf(one)}.`;
     show();
   }
 
@@ -274,7 +270,7 @@ export function makeLens(panel, models, shared) {
   function show() {
     const room = map.clientWidth || 480;
     map.replaceChildren((form === "Map" ? drawMap : drawLines)(chosen, room, { query: showLooks, key: showSeen }));
-    looks.textContent = "Point at a token, or go to it with Tab and the arrow keys, to see where it looks.";
+    looks.textContent = "Hover over a token, or select it with Tab and the arrow keys, to see its attention weights.";
   }
 
   const shaded = (token, weight) => {
@@ -286,7 +282,7 @@ export function makeLens(panel, models, shared) {
     const { weights, queries, keys } = chosen;
     looks.replaceChildren(
       el("strong", {}, visible(queries[q].text)),
-      " looks at: ",
+      " attends to: ",
       ...keys.flatMap((token, k) => shaded(token, weights[q][k])),
     );
   }
@@ -294,14 +290,14 @@ export function makeLens(panel, models, shared) {
     const { weights, queries, keys } = chosen;
     looks.replaceChildren(
       el("strong", {}, visible(keys[k].text)),
-      " is seen by: ",
+      " is attended to by: ",
       ...queries.flatMap((token, q) => shaded(token, weights[q][k])),
     );
   }
 
   async function save(type) {
     const name = `attention ${chosen.name}.${type}`,
-      text = drawing(map.querySelector("svg"));
+      text = standaloneSvg(map.querySelector("svg"));
     if (type === "svg") return download(name, "image/svg+xml", text);
     const image = new Image();
     image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
@@ -310,7 +306,7 @@ export function makeLens(panel, models, shared) {
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     canvas.toBlob((blob) => download(name, "image/png", blob));
   }
-  const saveAll = latest(async (signal) => {
+  const saveAll = latestOnly(async (signal) => {
     const body = { model: select.value, input: input.value, format: "svg" };
     if (!targetLabel.hidden && target.value.trim()) body.target = target.value;
     download("attention.svg", "image/svg+xml", await (await send("/v1/heed/attend", body, signal)).text());

@@ -1,5 +1,5 @@
 // The tabs, the theme and the key.
-import { call, el, hasKey, say, useKey } from "./heed.js";
+import { call, el, hasKey, setStatus, useKey } from "./heed.js";
 import { makeTranslate } from "./translate.js";
 import { makeLens } from "./lens.js";
 import { makeGenerate } from "./generate.js";
@@ -20,7 +20,7 @@ const tabs = [
   { id: "model", name: "Model", make: makeModel },
 ];
 
-// What was typed in one tab is there in the others.
+// Text typed in one tab is shown in the others.
 const shared = { text: "", target: "" };
 let models = [];
 
@@ -37,7 +37,7 @@ function show(id, moveFocus = false) {
     chosen.shown = chosen.make(chosen.panel, models, shared);
   }
   chosen.shown?.();
-  say("");
+  setStatus("");
   chosen.button.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (moveFocus) chosen.button.focus();
   if (location.hash !== `#${chosen.id}`) history.replaceState(null, "", `#${chosen.id}`);
@@ -83,15 +83,15 @@ async function begin() {
   try {
     models = (await call("/v1/models")).data;
     form.hidden = true;
-    say("");
+    setStatus("");
   } catch (error) {
     form.hidden = error.status !== 401;
-    if (error.status !== 401) say(error.message, true);
-    else if (hasKey()) say("This is not one of the server's keys.", true);
+    if (error.status !== 401) setStatus(error.message, true);
+    else if (hasKey()) setStatus("Invalid API key.", true);
     return;
   }
   buildTabs();
-  // The first tab that has something to show.
+  // Start with the first tab that a loaded model supports.
   const fits = { translate: "translate", generate: "complete", fill: "fill", labels: "classify", parse: "parse" };
   const first = tabs.find((tab) => models.some((model) => model.abilities.includes(fits[tab.id])));
   show(named(location.hash) ?? (first ?? tabs.find((tab) => tab.id === (models.length ? "lens" : "train"))).id);
@@ -116,7 +116,7 @@ function setTheme(value) {
   };
 }
 setTheme(localStorage.getItem("heed-theme"));
-// Other addresses within the page, such as that of the link to the content, are none of the tabs' business.
+// Ignore hashes that are no tab, such as the skip link's.
 const named = (hash) => tabs.find((tab) => `#${tab.id}` === hash)?.id;
 addEventListener("hashchange", () => tabs[0].panel && named(location.hash) && show(named(location.hash)));
 begin();

@@ -1,4 +1,4 @@
-// One head, drawn: as a map (rows look at columns) or as lines between two columns of tokens.
+// One attention head, drawn as a map (rows are queries, columns are keys) or as lines between two token columns.
 import { percent, svg, visible } from "./heed.js";
 
 const largest = 30,
@@ -12,10 +12,11 @@ function describe({ weights, queries, keys }, q) {
     .map((weight, k) => ({ weight, k }))
     .sort((a, b) => b.weight - a.weight)
     .slice(0, 3);
-  return `${visible(queries[q].text)} looks at ${best.map(({ weight, k }) => `${visible(keys[k].text)} ${percent(weight)}`).join(", ")}`;
+  const seen = best.map(({ weight, k }) => `${visible(keys[k].text)} ${percent(weight)}`);
+  return `${visible(queries[q].text)} attends to ${seen.join(", ")}`;
 }
 
-// Calls with true when somebody points at the element or comes to it with the keyboard.
+// Calls work(true) on hover and keyboard focus, work(false) at their end.
 function onPoint(element, work) {
   element.addEventListener("pointerenter", () => work(true));
   element.addEventListener("pointerleave", () => work(false));
@@ -117,7 +118,7 @@ export function drawLines(head, room, on) {
       { tabindex: q ? -1 : 0, role: "img", "aria-label": describe(head, q) },
       svg("rect", { x: 0, y: y(q) - step / 2, width: left, height: step, fill: "transparent" }),
       svg("text", { x: left - 6, y: y(q) + 4, "text-anchor": "end", "font-size": 12 }, visible(token.text)),
-      // What is hardly there would only be grey.
+      // Weights below 2 % are not drawn.
       weights[q].map((weight, k) =>
         weight < 0.02
           ? null

@@ -1,10 +1,10 @@
-// Model: what is inside, drawn from its config.
-import { call, el, latest, modelChoice, nobody, say, svg } from "./heed.js";
+// Model: the architecture, drawn from the config.
+import { call, el, latestOnly, modelChoice, noModelNote, setStatus, svg } from "./heed.js";
 
 const boxWidth = 240,
   boxHeight = 62,
   gap = 22;
-const besideWidth = 480; // of the page's, from which on encoder and decoder stand side by side
+const besideWidth = 480; // page width from which encoder and decoder are drawn side by side
 
 export function makeModel(panel, models) {
   panel.append(
@@ -12,10 +12,11 @@ export function makeModel(panel, models) {
     el(
       "p",
       { class: "soft" },
-      "Its blocks from the bottom up, the shapes of what they multiply with, how many numbers each has learnt, and what it costs to run.",
+      "The blocks of the model from bottom to top, with their shapes and parameter counts, and the memory that " +
+        "inference takes.",
     ),
   );
-  if (!models.length) return void panel.append(nobody("be shown", "heed serve --model DIR"));
+  if (!models.length) return void panel.append(noModelNote("be shown", "heed serve --model DIR"));
   const { select, label } = modelChoice(models, () => run());
   const facts = el("dl", { class: "facts", id: "model-facts" });
   const drawing = el("div", { class: "card drawing" });
@@ -37,12 +38,12 @@ export function makeModel(panel, models) {
     drawing.replaceChildren(
       el("h3", {}, "Architecture"),
       draw(shown, isStacked),
-      el("p", { class: "soft small" }, "Parameters are those of all layers of a stack together."),
+      el("p", { class: "soft small" }, "Parameter counts are the sum over all layers of a stack."),
     );
   };
   addEventListener("resize", () => shown && isStacked !== innerWidth < besideWidth && sketch());
 
-  const run = latest(async (signal) => {
+  const run = latestOnly(async (signal) => {
     const info = await call(`/v1/heed/models/${select.value}`, undefined, signal);
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
     facts.replaceChildren(
@@ -57,7 +58,7 @@ export function makeModel(panel, models) {
     shown = info;
     sketch();
     memory.replaceChildren(
-      el("h3", {}, "Working memory beside the weights"),
+      el("h3", {}, "Memory for inference, without the weights"),
       el(
         "table",
         {},
@@ -74,13 +75,7 @@ export function makeModel(panel, models) {
           ),
         ),
       ),
-      cached(info)
-        ? el(
-            "p",
-            { class: "soft small" },
-            `While it writes, keys and values of every token are kept: ${bytes(cached(info))} a token.`,
-          )
-        : null,
+      cached(info) ? el("p", { class: "soft small" }, `The KV cache takes ${bytes(cached(info))} per token.`) : null,
     );
     settings.replaceChildren(
       el("summary", {}, "All settings"),
@@ -92,7 +87,7 @@ export function makeModel(panel, models) {
         ),
       ),
     );
-    say("");
+    setStatus("");
   });
   run();
 }
@@ -109,25 +104,25 @@ export function short(value) {
 }
 const bytes = (value) => `${short(value)}B`;
 
-// Bytes of keys and values that one token of a text takes in the cache.
+// Bytes of one token in the KV cache (f32).
 function cached({ family, settings: s }) {
   if (family === "encoder_only") return 0;
   const heads = s.kv_heads || s.decoder_heads || s.heads;
   return 2 * 4 * s.decoder_layers * heads * (s.head_dim || s.width / s.heads);
 }
 
-// How many numbers the weights have whose names begin so; of a stack, all its layers together.
-function learnt(info, ...beginnings) {
+// The parameter count of all weights whose names start with, or match, one of `beginnings`.
+function parametersOf(info, ...beginnings) {
   const is = (name) => beginnings.some((b) => (typeof b === "string" ? name.startsWith(b) : b.test(name)));
   return info.weights.filter((w) => is(w.name)).reduce((sum, w) => sum + w.shape[0] * w.shape[1], 0);
 }
 
-// Stacked, the decoder stands above the encoder: on a phone there is no room beside it.
+// Stacked, the decoder is drawn above the encoder, for narrow screens.
 function draw(info, isStacked) {
   const s = info.settings;
   const heads = (n, kv) =>
     `${n} heads${kv && kv !== n ? `, ${kv} for keys` : ""} × ${s.head_dim || Math.round(s.width / n)}`;
-  const layers = (stack, part) => learnt(info, new RegExp(`^${stack}\\.\\d+\\.${part}\\.`));
+  const layers = (stack, part) => parametersOf(info, new RegExp(`^${stack}\\.\\d+\\.${part}\\.`));
   const feed = (stack, width) => ({
     name: "Feed-forward",
     shape: `${s.width} → ${width} → ${s.width} ${s.activation}${s.ffn_kind === "gated" ? ", gated" : ""}`,
@@ -136,17 +131,17 @@ function draw(info, isStacked) {
   const norm = s.norm === "rms_norm" ? "RMS norm" : "Layer norm";
   const position = {
     sinusoidal: "+ sinusoids",
-    learned: "+ learnt positions",
-    rope: "rotary positions inside",
-    t5_bias: "T5's bias inside",
-    alibi: "ALiBi inside",
+    learned: "+ learned positions",
+    rope: "RoPE",
+    t5_bias: "T5 relative bias",
+    alibi: "ALiBi",
     none: "",
   }[s.position];
   const embed = (name, side) => ({
     name,
     shape: `${s.vocabulary} × ${s.width} ${position}`,
-    count: learnt(info, `${side}.`),
-    isShared: !learnt(info, `${side}.tokens`),
+    count: parametersOf(info, `${side}.`),
+    isShared: !parametersOf(info, `${side}.tokens`),
   });
   const attend = (name, stack, n, part) => ({
     name,
@@ -174,24 +169,25 @@ function draw(info, isStacked) {
   towers.at(-1).end = {
     name: `Head: ${info.head.replaceAll("_", " ")}`,
     shape: info.labels ? `${s.width} → ${info.labels.length} labels` : `${s.width} → ${info.vocabulary}`,
-    count: learnt(info, "head.", "output.", "pooler", "next_sentence"),
-    isShared: ["language_model", "masked_lm"].includes(info.head) && !learnt(info, "output.weight"),
+    count: parametersOf(info, "head.", "output.", "pooler", "next_sentence"),
+    isShared: ["language_model", "masked_lm"].includes(info.head) && !parametersOf(info, "output.weight"),
   };
 
   const step = boxHeight + gap;
   const heights = towers.map((tower) => (tower.block.length + (tower.end || !isStacked ? 2.6 : 1.6)) * step + 20);
   const height = isStacked ? heights.reduce((sum, h) => sum + h, 0) : Math.max(...heights);
   const total = (isStacked ? 1 : towers.length) * (boxWidth + 60);
+  const stacks = towers.map((t) => `${t.title} of ${t.block.map((b) => b.name).join(", ")}`);
   const picture = svg("svg", {
     viewBox: `0 0 ${total} ${height}`,
     width: total,
     role: "img",
-    "aria-label": `Architecture: ${towers.map((t) => `${t.title} of ${t.block.map((b) => b.name).join(", ")}`).join("; ")}`,
+    "aria-label": `Architecture: ${stacks.join("; ")}`,
   });
   picture.style.maxWidth = `${1.15 * total}px`;
-  picture.style.minWidth = `${0.8 * total}px`; // smaller, nobody could read it
+  picture.style.minWidth = `${0.8 * total}px`; // below this the text is not readable
   const counted = ({ count, isShared }) =>
-    [count ? `${short(count)} parameters` : "", isShared ? "the embedding's matrix" : ""].filter(Boolean).join(" + ");
+    [count ? `${short(count)} parameters` : "", isShared ? "tied to the embedding" : ""].filter(Boolean).join(" + ");
   const box = (x, y, part) =>
     picture.append(
       svg(
@@ -224,7 +220,7 @@ function draw(info, isStacked) {
       ),
     );
     tower.block.forEach((part, i) => {
-      up(middle, y - (i === 0 ? 1 : 1), y - (i === 0 ? gap + 12 : gap) + 2);
+      up(middle, y - 1, y - (i === 0 ? gap + 12 : gap) + 2);
       y -= step + (i === 0 ? 12 : 0);
       box(x, y, part);
       tower.top = y;
@@ -233,7 +229,9 @@ function draw(info, isStacked) {
         picture.append(
           svg("path", {
             class: "arrow",
-            d: `M${from.middle} ${from.top - 30}V${from.top - 46}H${x - (isStacked ? 24 : 30)}V${y + boxHeight / 2}H${x - 2}m-5 -4l5 4l-5 4`,
+            d:
+              `M${from.middle} ${from.top - 30}V${from.top - 46}H${x - (isStacked ? 24 : 30)}` +
+              `V${y + boxHeight / 2}H${x - 2}m-5 -4l5 4l-5 4`,
           }),
         );
       }
@@ -243,7 +241,7 @@ function draw(info, isStacked) {
       up(middle, y - 1, y - gap - 20);
       box(x, y - step - 22, tower.end);
     }
-    // Last, for the arrow passes behind it.
+    // Drawn last, so that it is in front of the arrow.
     picture.append(
       svg(
         "g",

@@ -1,17 +1,17 @@
-// Parse: the tree of a sentence, drawn.
-import { able, call, el, latest, modelChoice, nobody, say, svg } from "./heed.js";
+// Parse: the constituency tree of a sentence.
+import { withAbility, call, el, latestOnly, modelChoice, noModelNote, setStatus, svg } from "./heed.js";
 
 const levelHeight = 54,
   leafGap = 18,
   letterWidth = 8.2;
 
 export function makeParse(panel, models) {
-  const own = able(models, "parse");
+  const own = withAbility(models, "parse");
   panel.append(
     el("h2", {}, "Parse"),
-    el("p", { class: "soft" }, "What belongs to what in a sentence, from a model that was trained to write trees."),
+    el("p", { class: "soft" }, "The constituency tree of a sentence, from a model that was trained to generate trees."),
   );
-  if (!own.length) return void panel.append(nobody("parse", "heed serve --model parser=runs/parser"));
+  if (!own.length) return void panel.append(noModelNote("parse", "heed serve --model parser=runs/parser"));
 
   const { select, label } = modelChoice(own);
   const input = el("input", { id: "parse-input", "aria-label": "Sentence", value: "The cat sat on the mat ." });
@@ -29,14 +29,14 @@ export function makeParse(panel, models) {
   });
   panel.append(el("div", { class: "stack" }, form, results));
 
-  const run = latest(async (signal) => {
-    say("Parsing …");
+  const run = latestOnly(async (signal) => {
+    setStatus("Parsing …");
     const {
       results: [parsed],
     } = await call("/v1/heed/parse", { model: select.value, input: input.value }, signal);
     results.hidden = false;
     results.replaceChildren(el("div", { class: "tree" }, draw(read(parsed.tree))), el("pre", {}, parsed.tree));
-    say("");
+    setStatus("");
   });
 }
 

@@ -1,4 +1,4 @@
-// How a model tells positions apart, drawn from its settings.
+// The position encoding of a model, drawn from its settings.
 import { el, svg } from "./heed.js";
 
 const width = 640,
@@ -57,7 +57,7 @@ function plot(curves, { to, axis, caption, extra }) {
 
 const range = (count, step = 1) => Array.from({ length: count }, (_, i) => i * step);
 
-// sin(pos / 10000^(2i/d)): slow and fast waves, like the digits of a counter.
+// sin(pos / 10000^(2i/d)).
 function sinusoidal(settings) {
   const half = settings.width / 2,
     wave = (pos, i) => pos / 10000 ** (i / half);
@@ -70,7 +70,9 @@ function sinusoidal(settings) {
     axis: "position",
     extra: waves(settings.width, wave),
     caption:
-      "Sinusoids are added to the embeddings: every dimension is a wave of its own length, so a position is written like a number in digits that turn ever more slowly. Below, all of it: a row for each dimension (first the sines, then the cosines), a column for each of 100 positions; blue is −1, orange 1.",
+      "Sinusoidal positions are added to the embeddings: each dimension is a sine or cosine of another wavelength. " +
+      "Below, all of them: a row per dimension (sines first, then cosines), a column per position; blue is −1, " +
+      "orange 1.",
   });
 }
 
@@ -88,14 +90,14 @@ function waves(dimensions, wave) {
   return canvas;
 }
 
-// The mean of cos(distance × angle): how alike a query and a key stay when they are turned apart.
+// The mean of cos(distance × angle): the dot product of two equal unit vectors at that distance.
 function rope(settings) {
   const dimensions = Math.max(
     2,
     Math.round((settings.head_dim || settings.width / settings.heads) * (settings.rope_fraction ?? 1)),
   );
   const angles = range(Math.floor(dimensions / 2)).map((i) => (settings.rope_base ?? 10000) ** ((-2 * i) / dimensions));
-  const turned = (list) =>
+  const rotated = (list) =>
     range(257, 0.5).map((distance) => [
       distance,
       list.reduce((sum, angle) => sum + Math.cos(distance * angle), 0) / list.length,
@@ -105,10 +107,10 @@ function rope(settings) {
   );
   return plot(
     [
-      { name: "all pairs together", points: turned(angles) },
+      { name: "all pairs together", points: rotated(angles) },
       ...some.map((i) => ({
         name: `pair ${i + 1} of ${angles.length} alone`,
-        points: turned([angles[i]]),
+        points: rotated([angles[i]]),
         isFaint: true,
       })),
     ],
@@ -116,7 +118,9 @@ function rope(settings) {
       to: 128,
       axis: "distance",
       caption:
-        "Rotary positions turn each pair of a query's and a key's numbers by an angle that grows with the token's place, every pair at its own speed. So what counts is the distance alone; the curve is how alike two equal vectors stay when they stand so far apart.",
+        "Rotary positions (RoPE) rotate each pair of dimensions of queries and keys by an angle proportional to the " +
+        "position, each pair at its own frequency, so that scores depend on the distance only. The curve is the dot " +
+        "product of two equal vectors at that distance.",
     },
   );
 }
@@ -131,17 +135,20 @@ function alibi(settings) {
     to: 64,
     axis: "distance",
     caption:
-      "ALiBi lowers a score in proportion to the distance, in each head by another slope: what is left of a token's weight. Some heads look near, others far.",
+      "ALiBi subtracts slope × distance from the attention scores, with another slope in each head. The curve is " +
+      "the factor by which a token's weight shrinks.",
   });
 }
 
 const prose = (text) => el("p", { class: "soft" }, text);
 const t5 = (settings) =>
   prose(
-    `T5's positions are a learnt number for each head and each of ${settings.t5_buckets ?? 32} ranges of distance, added to the attention's scores: near tokens have ranges of their own, far ones share.`,
+    `T5's relative bias: a learned number per head and distance bucket (${settings.t5_buckets ?? 32} buckets) is ` +
+      "added to the attention scores. Small distances have a bucket each, large ones share buckets.",
   );
 const learned = (settings) =>
   prose(
-    `Positions are learnt: a vector for each of ${settings.max_positions} places is added to the token's own. Beyond them the model cannot read.`,
+    `Learned positions: a learned vector for each of ${settings.max_positions} positions is added to the token ` +
+      "embedding. The context cannot be longer.",
   );
-const none = () => prose("This model is not told where a token stands.");
+const none = () => prose("This model has no position encoding.");

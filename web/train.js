@@ -1,5 +1,5 @@
-// Train: what a training says of itself, while it runs and afterwards; and the table of a sweep.
-import { bars, call, el, latest, renew, say } from "./heed.js";
+// Train: the curves of a training run, live or finished, and the table of a sweep.
+import { bars, call, el, latestOnly, replaceChildrenKeepingFocus, setStatus } from "./heed.js";
 import { lineChart, shortNumber } from "./chart.js";
 
 const pollMs = 3000;
@@ -19,10 +19,10 @@ const title = (name) => titles[name] ?? name.replaceAll("_", " ").replace(/^./, 
 export function makeTrain(panel) {
   panel.append(
     el("h2", {}, "Train"),
-    el("p", { class: "soft" }, "A training's curves, while it runs and afterwards. Point at a curve to read it."),
+    el("p", { class: "soft" }, "Curves of training runs, live or finished. Hover over a chart for values."),
   );
   const select = el("select", { id: "train-run", onchange: () => open(select.value) });
-  const chooser = el("div", { class: "bar", hidden: true }, el("label", {}, "Training", select));
+  const chooser = el("div", { class: "bar", hidden: true }, el("label", {}, "Run", select));
   const body = el("div", { class: "stack", id: "train-body" });
   panel.append(el("div", { class: "stack" }, chooser, body));
 
@@ -34,7 +34,7 @@ export function makeTrain(panel) {
     tellState = () => {};
   setInterval(() => panel.hidden || tellState(), 1000);
 
-  const list = latest(async (signal) => {
+  const list = latestOnly(async (signal) => {
     const runs = (await call("/v1/heed/runs", undefined, signal)).data;
     chooser.hidden = !runs.length;
     if (!runs.length) {
@@ -42,7 +42,7 @@ export function makeTrain(panel) {
         el(
           "div",
           { class: "note" },
-          el("p", {}, "No training to show. Start the server with the folder that trainings write to:"),
+          el("p", {}, "No training runs. Start the server with the folder that contains them:"),
           el("pre", {}, "heed train recipes/shakespeare-char.toml --out runs/shakespeare &\nheed serve --runs runs"),
         ),
       );
@@ -52,7 +52,7 @@ export function makeTrain(panel) {
         el(
           "option",
           { value: run.name },
-          `${run.name === "." ? "this one" : run.name}${run.kind === "sweep" ? " (sweep)" : ""}`,
+          `${run.name === "." ? "this folder" : run.name}${run.kind === "sweep" ? " (sweep)" : ""}`,
         ),
       ),
     );
@@ -69,19 +69,23 @@ export function makeTrain(panel) {
     refresh();
   }
 
-  const refresh = latest(async (signal) => {
+  const refresh = latestOnly(async (signal) => {
     clearTimeout(timer);
     const run = await call("/v1/heed/run", version ? { name, version } : { name }, signal);
     if (!run.unchanged) {
       version = run.version;
       tellState = () => {};
-      renew(body, "input, summary, button", ...(run.kind === "sweep" ? sweep(run.table) : training(run)));
+      replaceChildrenKeepingFocus(
+        body,
+        "input, summary, button",
+        ...(run.kind === "sweep" ? sweep(run.table) : training(run)),
+      );
       body.dataset.finished = String(Boolean(run.is_finished));
     }
-    // Asked again while somebody looks and more can come.
+    // Poll while the tab is visible and the run is not finished.
     if (body.dataset.finished !== "true")
       timer = setTimeout(() => (panel.hidden || document.hidden ? wait() : refresh()), pollMs);
-    say("");
+    setStatus("");
   });
   function wait() {
     timer = setTimeout(() => (panel.hidden || document.hidden ? wait() : refresh()), pollMs);
@@ -119,7 +123,7 @@ export function makeTrain(panel) {
           ),
         ),
       );
-    if (last.tokens_per_second) facts.push(fact("Tokens a second", shortNumber(last.tokens_per_second)));
+    if (last.tokens_per_second) facts.push(fact("Tokens/s", shortNumber(last.tokens_per_second)));
     if (last.seconds) facts.push(fact("Time", duration(last.seconds)));
     const charts = [
       lineIf("Loss", [
@@ -148,14 +152,14 @@ export function makeTrain(panel) {
   function state(run, step, steps) {
     const line = el("p", { class: "soft", id: "train-state" }, "Finished.");
     if (!run.is_finished) {
-      tellState = () => (line.textContent = `Last sign of life ${ago(run.updated_at)}.`);
+      tellState = () => (line.textContent = `Last update ${ago(run.updated_at)}.`);
       tellState();
     }
     if (!steps || run.is_finished) return line;
     return el("div", {}, line, el("progress", { max: steps, value: step, "aria-label": `Step ${step} of ${steps}` }));
   }
 
-  // What the model wrote at each validation.
+  // Sample outputs of each validation.
   function samples(validated) {
     const at = Math.max(
       0,
@@ -169,7 +173,9 @@ export function makeTrain(panel) {
       number.textContent = `step ${record.step.toLocaleString("en")}`;
       shown.replaceChildren(
         ...record.samples.map((sample) => {
-          const lines = sample.split("\n").map((text) => text.match(/^\s*(source|output|wanted|prompt|text): (.*)$/));
+          const lines = sample
+            .split("\n")
+            .map((text) => text.match(/^\s*(source|output|wanted|reference|prompt|text): (.*)$/));
           return lines.every(Boolean)
             ? el(
                 "dl",
@@ -182,14 +188,15 @@ export function makeTrain(panel) {
     };
     slider.addEventListener("input", () => {
       const index = Number(slider.value);
-      chosenSample = index === validated.length - 1 ? null : validated[index].step; // at the end: follow
+      // At the end of the slider: follow new validations.
+      chosenSample = index === validated.length - 1 ? null : validated[index].step;
       show();
     });
     show();
     return el(
       "div",
       { class: "card" },
-      el("h3", {}, "What it writes"),
+      el("h3", {}, "Samples"),
       el("label", {}, el("span", {}, "At ", number), slider),
       shown,
     );
@@ -199,7 +206,7 @@ export function makeTrain(panel) {
     const details = el(
       "details",
       { class: "card", open: isTableOpen, ontoggle: () => (isTableOpen = details.open) },
-      el("summary", {}, "Validations as a table"),
+      el("summary", {}, "Validation results as a table"),
       el(
         "div",
         { class: "wide" },
@@ -228,7 +235,7 @@ export function makeTrain(panel) {
   }
 
   function sweep(table) {
-    if (!table) return [el("p", { class: "soft" }, "The sweep's table cannot be read yet.")];
+    if (!table) return [el("p", { class: "soft" }, "The table of the sweep cannot be read yet.")];
     const keys = [...new Set(table.rows.flatMap((row) => Object.keys(row.changes ?? {})))];
     const bests = Object.fromEntries(
       table.columns.map((c) => [
@@ -239,10 +246,10 @@ export function makeTrain(panel) {
         ),
       ]),
     );
-    // A row's training is in a folder of the sweep's own; others may have rows of that name too.
+    // A row's run is in the folder of the sweep; other sweeps may have rows of the same name.
     const known = (row) => {
-      const wanted = `${name === "." ? "" : `${name}/`}${row.folder.split("/").at(-1)}`;
-      return [...select.options].find((option) => option.value === wanted)?.value;
+      const expected = `${name === "." ? "" : `${name}/`}${row.folder.split("/").at(-1)}`;
+      return [...select.options].find((option) => option.value === expected)?.value;
     };
     const cells = (row) => [
       known(row)

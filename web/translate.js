@@ -1,7 +1,19 @@
-// Translate: a text in, its translation out, with what belongs to what.
-import { able, Bytes, call, el, later, latest, modelChoice, nobody, roving, say, stream } from "./heed.js";
+// Translate: a text, its translation, and the word alignment.
+import {
+  withAbility,
+  Bytes,
+  call,
+  el,
+  debounce,
+  latestOnly,
+  modelChoice,
+  noModelNote,
+  addArrowKeys,
+  setStatus,
+  stream,
+} from "./heed.js";
 
-// Longer texts are several sentences, whose first draft would not be what comes of them.
+// Longer texts are split into sentences, so a draft of the whole would not match the result.
 const draftLetters = 200;
 const examples = [
   "A man in a blue shirt is standing on a ladder.",
@@ -10,16 +22,17 @@ const examples = [
 ];
 
 export function makeTranslate(panel, models, shared) {
-  const own = able(models, "translate");
+  const own = withAbility(models, "translate");
   panel.append(
     el("h2", {}, "Translate"),
     el(
       "p",
       { class: "soft" },
-      "Type, and read along: first the greedy translation, word by word, then the best that a beam search finds. Point at a word to see which words it comes from.",
+      "The greedy translation is streamed first, then replaced by the result of beam search. Hover over a word to " +
+        "see the words that it is aligned with.",
     ),
   );
-  if (!own.length) return void panel.append(nobody("translate", "heed serve --model models/en-de"));
+  if (!own.length) return void panel.append(noModelNote("translate", "heed serve --model models/en-de"));
 
   const { select, label } = modelChoice(own, () => {
     languages();
@@ -30,10 +43,10 @@ export function makeTranslate(panel, models, shared) {
   const input = el("textarea", {
     id: "translate-input",
     "aria-label": "Text to translate",
-    placeholder: "Type a sentence …",
+    placeholder: "Enter a sentence …",
     oninput: () => {
       shared.text = input.value;
-      soon();
+      runSoon();
     },
   });
   const output = el("div", {
@@ -47,7 +60,7 @@ export function makeTranslate(panel, models, shared) {
   const chips = el(
     "div",
     { class: "chips" },
-    "Try one:",
+    "Examples:",
     examples.map((text) =>
       el(
         "button",
@@ -66,7 +79,7 @@ export function makeTranslate(panel, models, shared) {
     id: "translate-terms",
     "aria-label": "Terms, one a line",
     placeholder: "car = Wagen\nneural network = neuronales Netz",
-    oninput: () => soon(),
+    oninput: () => runSoon(),
   });
   const termsUsed = el("ul", { "aria-label": "Terms that occur here", "aria-live": "polite" });
   const terminology = el(
@@ -76,7 +89,8 @@ export function makeTranslate(panel, models, shared) {
     el(
       "p",
       { class: "soft small" },
-      "One term a line: word = translation. Where a sentence has the word, its translation must contain the other, exactly as written here, or as the beginning of a longer word; the search finds the place where it fits best.",
+      "One term per line: word = translation. When a sentence contains the word, beam search is constrained to " +
+        "contain the translation, as written here or as the start of a longer word.",
     ),
     terms,
     termsUsed,
@@ -86,15 +100,16 @@ export function makeTranslate(panel, models, shared) {
   const details = el(
     "div",
     { class: "stack", hidden: true },
-    el("div", { class: "card" }, el("h3", {}, "Which words belong together"), aligned),
+    el("div", { class: "card" }, el("h3", {}, "Word alignment"), aligned),
     el(
       "div",
       { class: "card" },
-      el("h3", {}, "Candidates of the beam"),
+      el("h3", {}, "Beam hypotheses"),
       el(
         "p",
         { class: "soft small" },
-        "What else the search had in hand at its end. The score is the sum of the tokens' log-probabilities, after the length penalty: nearer to 0 is better. What differs from the first is marked.",
+        "The n-best list. The score is the sum of the log-probabilities after the length penalty: closer to 0 is " +
+          "better. Differences to the best one are marked.",
       ),
       others,
     ),
@@ -115,25 +130,25 @@ export function makeTranslate(panel, models, shared) {
   function languages() {
     const model = own.find((m) => m.id === select.value);
     const options = (list) =>
-      (list?.length ? list : [""]).map((code) => el("option", { value: code }, code || "as the model does"));
+      (list?.length ? list : [""]).map((code) => el("option", { value: code }, code || "default"));
     source.replaceChildren(...options(model.languages?.sources));
     chips.hidden = Boolean(model.languages?.sources) && !model.languages.sources.some((code) => /^en/.test(code));
     target.replaceChildren(...options(model.languages?.targets));
   }
 
-  const run = latest(async (signal) => {
+  const run = latestOnly(async (signal) => {
     const q = input.value;
     if (!q.trim()) {
       output.textContent = "";
       details.hidden = true;
-      return say("");
+      return setStatus("");
     }
-    say("Translating …");
+    setStatus("Translating …");
     const isSimple = source.options.length === 1 && target.options.length === 1;
     if (isSimple && q.length <= draftLetters && !q.includes("\n")) await draft(q, signal);
     const body = { q, model: select.value, alternatives: 3, alignments: true };
-    const wanted = readTerms();
-    if (Object.keys(wanted).length) body.terms = wanted;
+    const requested = readTerms();
+    if (Object.keys(requested).length) body.terms = requested;
     if (target.value) Object.assign(body, { source: source.value, target: target.value });
     const start = performance.now();
     const answer = await call("/translate", body, signal);
@@ -144,7 +159,7 @@ export function makeTranslate(panel, models, shared) {
         el(
           "li",
           { class: term.used ? null : "missed" },
-          `${term.source} → ${term.target}${term.used ? "" : " (did not fit)"}`,
+          `${term.source} → ${term.target}${term.used ? "" : " (not used)"}`,
         ),
       ),
     );
@@ -165,16 +180,16 @@ export function makeTranslate(panel, models, shared) {
       ),
     );
     details.hidden = false;
-    say(`Translated in ${Math.round(performance.now() - start)} ms`);
+    setStatus(`Translated in ${Math.round(performance.now() - start)} ms`);
   });
-  const soon = later(350, run);
+  const runSoon = debounce(350, run);
 
   function readTerms() {
     const pairs = terms.value.split("\n").map((line) => line.split("=").map((part) => part.trim()));
     return Object.fromEntries(pairs.filter(([from, to]) => from && to));
   }
 
-  // Greedy words as they come; the beam's own follow.
+  // Streams the greedy translation until beam search has finished.
   async function draft(q, signal) {
     output.classList.add("draft");
     let text = "";
@@ -192,7 +207,7 @@ export function makeTranslate(panel, models, shared) {
   function showAlignments(q, answer) {
     const keys = ["source", "target"],
       languages = [source.value, target.value];
-    // What is aligned is pieces of words; what lights up is words.
+    // Alignments are between subword tokens; highlighting is by word.
     const lines = [q, answer.translatedText].map((text, s) => words(text, languages[s]));
     const touches = (word, [begin, end]) => word.begin < end && word.end > begin;
     lines.forEach((line, s) =>
@@ -232,21 +247,20 @@ export function makeTranslate(panel, models, shared) {
           },
           line.map((part) => part.element ?? part.text),
         );
-        roving(box, "span");
+        addArrowKeys(box, "span");
         return box;
       }),
     );
   }
 
-  // Browsers before 2024 may have no segmenter: to them words are what letters and digits make, which is as good where
-  // words have spaces between them.
+  // Browsers before 2024 may lack Intl.Segmenter; splitting at non-letters is as good for languages with spaces.
   function segments(text, language) {
     if (!Intl.Segmenter) return text.match(/[\p{L}\p{M}\p{N}'’]+|\s+|./gsu) ?? [];
     const segmenter = new Intl.Segmenter(/^[a-z]{2,3}$/.test(language) ? language : undefined, { granularity: "word" });
     return Array.from(segmenter.segment(text), ({ segment }) => segment);
   }
 
-  // A text's words, and what stands between them, with their places in bytes.
+  // The words of a text and the gaps between them, with byte offsets.
   function words(text, language) {
     const parts = [];
     let begin = 0;
@@ -258,7 +272,7 @@ export function makeTranslate(panel, models, shared) {
     return parts;
   }
 
-  // The words that the other text does not have in that order: all that are in no longest common sequence.
+  // Marks the words that are not in the longest common subsequence with `other`.
   function marked(text, other) {
     const a = text.split(/(\s+)/),
       b = other.split(/(\s+)/);

@@ -1,4 +1,4 @@
-// Clients that others wrote.
+// Third-party clients against the server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(async () => assert.equal(await server.stop(), 0));
 
-test("openai completes", async () => {
+test("openai: completion", async () => {
   const answer = await client.completions.create({
     model: "gpt",
     prompt: "the cat",
@@ -27,7 +27,7 @@ test("openai completes", async () => {
   assert.equal(answer.choices[0].logprobs.tokens.length, answer.choices[0].logprobs.token_logprobs.length);
 });
 
-test("openai streams the text that it completes", async () => {
+test("openai: the stream equals the completion", async () => {
   const call = { model: "gpt", prompt: "the cat", max_tokens: 12, temperature: 0.9, seed: 3 };
   const whole = await client.completions.create(call);
   let text = "",
@@ -47,7 +47,7 @@ test("openai streams the text that it completes", async () => {
   assert.deepEqual(usage, whole.usage);
 });
 
-test("openai gives n answers, and streams them side by side", async () => {
+test("openai: n choices, streamed interleaved", async () => {
   const call = { model: "gpt", prompt: ["the cat", "she"], max_tokens: 10, temperature: 1, seed: 7, n: 3 };
   const whole = await client.completions.create(call);
   assert.deepEqual(
@@ -64,7 +64,7 @@ test("openai gives n answers, and streams them side by side", async () => {
   );
 });
 
-test("openai stops where it is told to, and echoes", async () => {
+test("openai: stop and echo", async () => {
   const call = { model: "gpt", prompt: "the cat", max_tokens: 12, temperature: 0 };
   const {
     choices: [free],
@@ -82,7 +82,7 @@ test("openai stops where it is told to, and echoes", async () => {
   assert.ok(echoed.text.startsWith("the cat") && echoed.text.endsWith(free.text));
 });
 
-test("openai's logprobs are of the tokens of the answer", async () => {
+test("openai: logprobs of the completion's tokens", async () => {
   const call = { model: "gpt", prompt: "the cat", max_tokens: 6, temperature: 0, logprobs: 3 };
   const {
     choices: [{ logprobs }],
@@ -90,7 +90,7 @@ test("openai's logprobs are of the tokens of the answer", async () => {
   assert.equal(logprobs.tokens.length, logprobs.text_offset.length);
   logprobs.top_logprobs.forEach((tops, i) => {
     assert.equal(Object.keys(tops).length, 3);
-    assert.ok(Math.abs(Math.max(...Object.values(tops)) - logprobs.token_logprobs[i]) < 1e-4); // greedy took the likeliest
+    assert.ok(Math.abs(Math.max(...Object.values(tops)) - logprobs.token_logprobs[i]) < 1e-4); // greedy: argmax
   });
   const streamed = [];
   for await (const part of await client.completions.create({ ...call, stream: true }))
@@ -98,7 +98,7 @@ test("openai's logprobs are of the tokens of the answer", async () => {
   assert.deepEqual(streamed, logprobs.tokens);
 });
 
-test("openai embeds", async () => {
+test("openai: embeddings", async () => {
   const answer = await client.embeddings.create({ model: "mlm", input: ["the cat", "a dog"] }); // base64 underneath
   assert.equal(answer.data.length, 2);
   const length = Math.hypot(...answer.data[0].embedding);
@@ -107,7 +107,7 @@ test("openai embeds", async () => {
   floats.data[0].embedding.forEach((x, i) => assert.ok(Math.abs(x - answer.data[0].embedding[i]) < 1e-6));
 });
 
-test("openai lists models, and understands refusals", async () => {
+test("openai: models and errors", async () => {
   const names = [];
   for await (const model of client.models.list()) names.push(model.id);
   assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags", "alibi", "rope", "parser"]);
@@ -129,8 +129,8 @@ test("openai lists models, and understands refusals", async () => {
   assert.equal((await client.models.retrieve("gpt")).id, "gpt");
 });
 
-// Without a retry of its own a client hears 429, and with one it comes through.
-test("openai is told to come later, and does", async () => {
+// Without retries the client gets 429; with retries the request succeeds.
+test("openai: 429 and Retry-After", async () => {
   const busy = await startServer("--max-running", "1", "--max-waiting", "0");
   try {
     const make = (maxRetries) => new OpenAI({ baseURL: `${busy.url}v1`, apiKey: "none", maxRetries });
@@ -149,7 +149,7 @@ test("openai is told to come later, and does", async () => {
   }
 });
 
-test("/openapi.json is an OpenAPI description, and lists what the clients here call", async () => {
+test("/openapi.json is valid and lists the routes used here", async () => {
   const description = await (await fetch(`${server.url}openapi.json`)).json();
   const { valid, errors } = await new Validator().validate(structuredClone(description));
   assert.ok(valid, JSON.stringify(errors));
@@ -157,8 +157,8 @@ test("/openapi.json is an OpenAPI description, and lists what the clients here c
     assert.ok(description.paths[path], path);
 });
 
-// Whoever was let in is answered in full; the others are refused.
-test("TERM under load answers everybody who was let in, and ends well", async () => {
+// Accepted requests are answered in full; later ones are refused.
+test("SIGTERM under load: accepted requests are answered, exit status 0", async () => {
   const own = await startServer();
   const seen = { whole: 0, refused: 0, broken: 0 };
   let isOver = false;
@@ -195,7 +195,7 @@ test("TERM under load answers everybody who was let in, and ends well", async ()
   assert.equal(answered.length, seen.whole);
 });
 
-test("libretranslate-ts lists languages, translates, and understands refusals", async () => {
+test("libretranslate-ts: languages, translation, errors", async () => {
   libreTranslate.setApiEndpoint(server.url.replace(/\/$/, ""));
   libreTranslate.setApiKey("secret");
   const languages = await libreTranslate.listLanguages();
@@ -212,8 +212,7 @@ test("libretranslate-ts lists languages, translates, and understands refusals", 
   assert.match((await libreTranslate.translate("the cat", "en", "de")).error, /key/);
 });
 
-// As LibreTranslate's documentation calls it.
-test("LibreTranslate's documented call translates", async () => {
+test("the call from LibreTranslate's documentation", async () => {
   const response = await fetch(`${server.url}translate`, {
     method: "POST",
     body: JSON.stringify({

@@ -1,4 +1,4 @@
-// A server with tiny models of every kind, for the tests here.
+// Starts a server with a tiny model of every kind.
 import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ const words = [
 ];
 while (words.length < 100) words.push(`w${words.length}`); // the models have 100 ids
 
-// A training under way, and a finished sweep.
+// A running training and a finished sweep.
 function writeRuns(folder) {
   const lines = [{ kind: "start", step: 0, steps: 300, parameters: 2_605_056 }];
   for (let step = 10; step <= 200; step += 10) {
@@ -66,7 +66,7 @@ function writeRuns(folder) {
     tokens: 600_000,
     validation: { bleu },
   });
-  // Another sweep, later, has a row of that name too; the trainings of both are there.
+  // A second sweep has a row of the same name.
   for (const sweep of ["table3", "table4"]) {
     mkdirSync(join(folder, `runs/${sweep}/four`), { recursive: true });
     writeFileSync(

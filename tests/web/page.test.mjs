@@ -34,8 +34,8 @@ afterEach(() => assert.deepEqual(complaints.splice(0), []));
 const open = (tab) => page.click(`#tab-${tab}`);
 const shoot = (name) => page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 
-// Whether pointing at some word of one side lights up words of the other. Not every word need: what
-// comes from a special token comes from no word.
+// Whether hovering over some word of one side highlights words of the other. Not every word does: one
+// that is aligned with a special token has no partner.
 async function lightsUp(from, to) {
   for (const word of await page.locator(`${from} span[tabindex]`).all()) {
     await word.hover();
@@ -44,16 +44,16 @@ async function lightsUp(from, to) {
   return false;
 }
 
-test("Lens: something to look at before anything is typed", async () => {
+test("Lens: an example is shown before anything is typed", async () => {
   await open("lens");
   await page.waitForSelector("#lens-map g");
   assert.match(await page.inputValue("#lens-input"), /man in a blue shirt/);
-  assert.match(await page.textContent("#lens-habit"), /\d/);
+  assert.match(await page.textContent("#lens-pattern"), /\d/);
   assert.ok((await page.locator("#panel-lens figure svg path.curve").count()) >= 3); // sinusoids
   await shoot("lens-first");
 });
 
-test("Translate: an example, one click away", async () => {
+test("Translate: example sentences", async () => {
   await open("translate");
   assert.equal(await page.inputValue("#translate-input"), "");
   await page.locator("#panel-translate .chips button").nth(1).click();
@@ -61,7 +61,7 @@ test("Translate: an example, one click away", async () => {
   assert.match(await page.inputValue("#translate-input"), /snow/);
 });
 
-test("Translate: candidates, and words that light up together", async () => {
+test("Translate: n-best list and highlighted alignment", async () => {
   await open("translate");
   await page.fill("#translate-input", "the cat sat on the mat");
   await page.waitForFunction(() => document.getElementById("words-source")?.textContent === "the cat sat on the mat");
@@ -71,7 +71,7 @@ test("Translate: candidates, and words that light up together", async () => {
   await shoot("translate");
 });
 
-// A word is what lights up, not the pieces that it is made of, and says so to who cannot see it.
+// Whole words are highlighted, not subword tokens, with labels for screen readers.
 test("Translate: words by keyboard", async () => {
   await page.fill("#translate-input", "the dogs sat.");
   await page.waitForFunction(() => document.getElementById("words-source")?.textContent === "the dogs sat.");
@@ -94,7 +94,7 @@ test("Translate: words by keyboard", async () => {
   await page.fill("#translate-input", "the cat sat on the mat");
 });
 
-test("Translate: a term is used, and shown to be", async () => {
+test("Translate: terminology", async () => {
   await page.click("#panel-translate summary");
   await page.fill("#translate-terms", "cat = new york\nhorse = fast");
   await page.waitForSelector("#panel-translate .terms li");
@@ -103,7 +103,7 @@ test("Translate: a term is used, and shown to be", async () => {
   await shoot("translate-terms");
 });
 
-test("Lens: every head, one large, where a token looks", async () => {
+test("Lens: the grid of heads, one head enlarged, hover on tokens", async () => {
   await open("lens");
   await page.waitForSelector("#lens-map g"); // what was typed before is here already
   const heads = page.locator("#panel-lens .heads button");
@@ -111,9 +111,9 @@ test("Lens: every head, one large, where a token looks", async () => {
   await heads.last().click();
   assert.equal(await heads.last().getAttribute("aria-pressed"), "true");
   await page.locator("#lens-map g").first().hover();
-  assert.match(await page.textContent("#lens-looks"), /looks at/);
+  assert.match(await page.textContent("#lens-looks"), /attends to/);
   await page.locator("#lens-map .column").nth(1).hover();
-  assert.match(await page.textContent("#lens-looks"), /is seen by/);
+  assert.match(await page.textContent("#lens-looks"), /is attended to by/);
   await page.selectOption("#lens-kind", "encoder");
   await page.waitForSelector("#lens-map g");
   await page.locator("#lens-map g").first().hover();
@@ -135,11 +135,11 @@ test("Lens: heads and tokens by keyboard, and lines instead of a map", async () 
   await page.click("#panel-lens button:text-is('Lines')");
   await page.locator("#lens-lines g text").nth(1).hover();
   assert.ok((await page.locator("#lens-lines g.gone").count()) > 0);
-  assert.match(await page.textContent("#lens-looks"), /looks at/);
+  assert.match(await page.textContent("#lens-looks"), /attends to/);
   await shoot("lens-lines");
 });
 
-// However small a head is drawn, nothing that stands out gets lost.
+// Large weights stay visible in small pictures of heads.
 test("Lens: heads of long texts", async () => {
   await page.click("#panel-lens button:text-is('Map')");
   await page.selectOption("#panel-lens select", "mlm");
@@ -165,10 +165,10 @@ test("Lens: heads of long texts", async () => {
   await page.selectOption("#panel-lens select", "en-de");
   await page.waitForSelector("#lens-kind option[value=cross]", { state: "attached" });
   await page.selectOption("#lens-kind", "cross");
-  assert.match(await page.textContent("#panel-lens"), /is what the decoder is given to start with/);
+  assert.match(await page.textContent("#panel-lens"), /is the decoder start token/);
 });
 
-// What is saved can be opened: an SVG with a cell for each weight, a PNG with pixels.
+// The downloads are valid: an SVG with a cell for each weight, a PNG.
 test("Lens: downloads", async () => {
   const saved = async (label) => {
     const [file] = await Promise.all([
@@ -191,9 +191,9 @@ test("Lens: downloads", async () => {
   assert.match(all.bytes.toString(), /^<\?xml|^<svg/);
 });
 
-test("Lens: how positions are told apart, for each kind of model", async () => {
+test("Lens: position encodings", async () => {
   for (const [name, words] of [
-    ["gpt", /learnt/],
+    ["gpt", /Learned/],
     ["alibi", /slope/],
     ["rope", /Rotary/],
   ]) {
@@ -211,7 +211,7 @@ test("Lens: how positions are told apart, for each kind of model", async () => {
   await page.waitForSelector("#lens-kind option[value=cross]", { state: "attached" });
 });
 
-test("Generate: bars, sliders, a text that grows, another way", async () => {
+test("Generate: bars, sliders, streaming, alternatives", async () => {
   await open("generate");
   await page.fill("#generate-input", "the cat");
   await page.waitForSelector("#generate-next li");
@@ -219,7 +219,7 @@ test("Generate: bars, sliders, a text that grows, another way", async () => {
   const slide = (index, value) => page.locator("#panel-generate input[type=range]").nth(index).fill(value);
   await slide(0, "0.2");
   assert.notEqual(await page.locator("#generate-next .value").first().textContent(), before);
-  // The bars are what is drawn from: at this temperature, of the k likeliest.
+  // The bars show the distribution after temperature and top-k.
   const { next } = await (
     await fetch(`${server.url}v1/heed/predict`, {
       method: "POST",
@@ -248,14 +248,14 @@ test("Generate: bars, sliders, a text that grows, another way", async () => {
   assert.ok((await page.inputValue("#generate-input")).startsWith("the cat"));
   await page.waitForSelector("#generate-tokens button");
   await page.locator("#generate-tokens button").nth(1).click();
-  await page.waitForFunction(() => document.getElementById("status").textContent.includes("could have"));
+  await page.waitForFunction(() => document.getElementById("status").textContent.includes("Alternatives"));
   await page.locator("#generate-next button").first().click();
   await page.waitForFunction(() => document.getElementById("generate-input").value.startsWith("the "));
   await shoot("generate");
 });
 
-// A model that reads few tokens goes on from the end of a text that is longer.
-test("Generate: on and on, beyond what the model reads", async () => {
+// A text longer than the context is cut at its start.
+test("Generate: beyond the context length", async () => {
   const { data } = await (await fetch(`${server.url}v1/models`)).json();
   const most = data.find((model) => model.id === "gpt").max_positions;
   const length = page.locator("#panel-generate input[type=range]").nth(3);
@@ -288,7 +288,7 @@ test("Generate: bars and tokens by keyboard", async () => {
   }
 });
 
-test("Fill: candidates, and one that is put in", async () => {
+test("Fill: candidates, and inserting one", async () => {
   await open("fill");
   await page.fill("#fill-input", "the [MASK] sat");
   await page.waitForSelector("#fill-results li");
@@ -317,7 +317,7 @@ test("Parse: a tree with the words as leaves", async () => {
   await shoot("parse");
 });
 
-test("Train: curves that grow with the training, samples, and a sweep's table", async () => {
+test("Train: live curves, samples, and the table of a sweep", async () => {
   await open("train");
   await page.selectOption("#train-run", "live");
   await page.waitForSelector("#train-charts svg");
@@ -343,7 +343,7 @@ test("Train: curves that grow with the training, samples, and a sweep's table", 
   );
   await page.waitForFunction(() => document.getElementById("train-facts").textContent.includes("210 of 300"));
   assert.match(await page.textContent("#train-samples"), /step 50/); // what was chosen stays
-  // An open table stays open, and time goes by.
+  // An open table stays open, and the age of the last update is refreshed.
   await page.click("#panel-train summary");
   const state = await page.textContent("#train-state");
   await page.waitForFunction((before) => document.getElementById("train-state").textContent !== before, state);
@@ -370,13 +370,13 @@ test("Train: curves that grow with the training, samples, and a sweep's table", 
   await page.waitForSelector("#train-sweep");
   assert.equal(await page.textContent("#train-sweep b"), "24.25");
   await shoot("train-sweep");
-  // A row leads to its own training, and one that is not there to none.
+  // A row links to its run where that exists.
   assert.deepEqual(await page.locator("#train-sweep button").allTextContents(), ["four"]);
   await page.click("#train-sweep button");
   await page.waitForFunction(() => document.getElementById("train-run").value === "table3/four");
 });
 
-test("Model: the architecture of each", async () => {
+test("Model: architecture", async () => {
   await open("model");
   await page.waitForSelector("#panel-model .drawing svg");
   assert.match(await page.textContent("#model-facts"), /Parameters/);
@@ -386,7 +386,7 @@ test("Model: the architecture of each", async () => {
       (kind) => document.getElementById("model-facts").textContent.includes(kind),
       name === "gpt" ? "gpt2" : "bert",
     );
-    // What the blocks have learnt is what the model has.
+    // The blocks' parameters sum up to the model's.
     const counts = await page.locator("#panel-model .count").allTextContents();
     const sum = counts.reduce((total, text) => total + (text.match(/^([\d.]+) k parameters/)?.[1] ?? 0) * 1000, 0);
     const all = parseFloat((await page.textContent("#model-facts")).match(/Parameters([\d.]+) k/)[1]) * 1000;
@@ -395,7 +395,7 @@ test("Model: the architecture of each", async () => {
   await shoot("model");
 });
 
-// Everything that can be used says what it is.
+// Every control has an accessible name.
 test("names for screen readers", async () => {
   for (const tab of ["translate", "lens", "generate", "fill", "labels", "parse", "train", "model"]) {
     await open(tab);
@@ -415,7 +415,7 @@ test("names for screen readers", async () => {
   }
 });
 
-// WCAG's AA: 4.5 for text on what it stands on.
+// WCAG AA: a contrast of at least 4.5 between text and background.
 test("contrast of the colours, light and dark", async () => {
   for (const theme of ["light", "dark"]) {
     const low = await page.evaluate((value) => {
@@ -441,14 +441,14 @@ test("contrast of the colours, light and dark", async () => {
   }
 });
 
-test("a key, where the server wants one; and a server that has gone", async () => {
+test("API key, and a server that has stopped", async () => {
   const own = await startServer("--api-key", "sesame");
   const other = await browser.newPage();
   try {
     await other.goto(own.url);
     await other.fill("#key input", "wrong");
     await other.click("#key button");
-    await other.waitForFunction(() => document.getElementById("status").textContent.includes("not one of"));
+    await other.waitForFunction(() => document.getElementById("status").textContent.includes("Invalid API key"));
     await other.fill("#key input", "sesame");
     await other.click("#key button");
     await other.waitForSelector("#tab-translate");
@@ -460,11 +460,11 @@ test("a key, where the server wants one; and a server that has gone", async () =
     assert.equal(await own.stop(), 0);
   }
   await other.fill("#generate-input", "the cat sat");
-  await other.waitForFunction(() => document.getElementById("status").textContent === "The server does not answer.");
+  await other.waitForFunction(() => document.getElementById("status").textContent === "The server does not respond.");
   await other.close();
 });
 
-test("the way past the tabs", async () => {
+test("the skip link", async () => {
   await open("fill");
   await page.focus(".skip");
   await page.keyboard.press("Enter");
@@ -472,8 +472,8 @@ test("the way past the tabs", async () => {
   assert.equal(await page.getAttribute("#tab-fill", "aria-selected"), "true");
 });
 
-// Where somebody looks at the top of a long page, too.
-test("what goes on, and goes wrong, is in sight", async () => {
+// Also at the top of a long page.
+test("the status line is always visible", async () => {
   await open("lens");
   await page.waitForSelector("#lens-map g");
   await page.evaluate(() => {
