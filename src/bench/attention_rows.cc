@@ -1,5 +1,5 @@
-// Attention over long sequences, forward alone: what a share of the GEMM limit it reaches, and that
-// with a window twice the length takes twice the time.
+// Attention forward over long sequences: its share of the GEMM limit, and the time for double the
+// length with a window.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -29,11 +29,11 @@ constexpr int64_t kWidth = int64_t{kHeads} * kHeadDim;
 struct Shape {
   int64_t sequences, length;
   int64_t before = kUnlimited, after = kUnlimited;
-  bool in_blocks = false;  // keys and values are where a cache has them
+  bool in_blocks = false;  // K and V are in KV blocks
 
   int64_t rows() const { return sequences * length; }
 
-  // Of queries and the keys they see, in all sequences.
+  // Pairs of a query and a key that it sees, in all sequences.
   double pairs() const {
     double seen = 0;
     for (int64_t i = 0; i < length; ++i) {
@@ -51,7 +51,7 @@ float* random_matrix(Arena& memory, int64_t rows, Random& random) {
   return values;
 }
 
-// A cache's blocks, in their order, with the keys and values of all sequences.
+// KV blocks, in order, with K and V of all sequences.
 class Cache {
  public:
   Cache(ThreadPool& pool, const Shape& s, const std::vector<int32_t>& offsets, const Attention& a)
@@ -118,7 +118,7 @@ Time measure(const Shape& s, Bench& bench) {
     kernels::attention_forward(bench.pool, a, {.out = out, .out_stride = kWidth}, scratch);
     return seconds_since(start);
   };
-  // In turns with the limit, for these rows have an aim.
+  // Alternates with the limit, because these rows have an aim.
   double best = run();
   std::vector<double> turn;
   PairedShares shares;
@@ -146,7 +146,7 @@ void add(const char* name, const Shape& s, std::vector<Row>& rows) {
 }  // namespace
 
 void add_attention_rows(std::vector<Row>& rows) {
-  constexpr int64_t kRows = 8192;  // in all, however long a sequence is
+  constexpr int64_t kRows = 8192;  // in total, for any length
   for (const int64_t length : {512, 1024, 2048}) {
     const int64_t sequences = kRows / length;
     add("full", {sequences, length}, rows);
@@ -154,7 +154,7 @@ void add_attention_rows(std::vector<Row>& rows) {
     add("cached", {sequences, length, kUnlimited, 0, true}, rows);
   }
   constexpr int64_t kWindow = 128;                   // itself and those before it
-  for (const int64_t length : {1024, 2048, 4096}) {  // as many sequences of each length
+  for (const int64_t length : {1024, 2048, 4096}) {  // the same number of sequences for each length
     add("window", {2, length, kWindow - 1, 0}, rows);
     add("cached window", {2, length, kWindow - 1, 0, true}, rows);
   }

@@ -1,4 +1,4 @@
-// The speed of answering: batches of requests through the engine, next to the machine's limits.
+// The speed of decoding: batches of requests through the engine, as shares of the machine's limits.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -20,9 +20,9 @@
 namespace heed {
 namespace {
 
-// What a batch, or a part of it, cannot do without.
+// Required work of a batch or of a part of it.
 struct Work {
-  double flops = 0;  // of matrix products
+  double flops = 0;  // of matmuls
   double bytes = 0;  // to be read
 
   Work& operator+=(const Work& more) {
@@ -31,7 +31,7 @@ struct Work {
   }
 };
 
-// A model's sizes, as its steps meet them.
+// Sizes of a model, by step.
 class Costs {
  public:
   Costs(const ModelConfig& config, const DecodeBenchOptions& options)
@@ -55,7 +55,7 @@ class Costs {
     key_width_ = static_cast<double>(decoder.key_width());
   }
 
-  // The encoder and the keys of cross-attention, or the prompts.
+  // The encoder and K and V of cross-attention, or the prefill.
   Work input() const {
     const double rows = requests_ * length_;
     if (config_.family == Family::encoder_decoder) {
@@ -64,14 +64,14 @@ class Costs {
                   attention(rows, length_, width) * config_.encoder_layers,
               source_weights_.bytes};
     }
-    // Of the last layer, all but a prompt's last row need no more than their keys and values.
+    // In the last layer only K and V are computed for all rows but the last of a prompt.
     return {products(rows, weights_) - products(rows - requests_, after_keys_) +
                 products(requests_, output_weights_) +
                 attention(rows, length_, query_width_) * config_.decoder_layers,
             weights_.bytes + output_weights_.bytes};
   }
 
-  // The step that finds the new token number i; of a prompt's continuation the first is input()'s.
+  // The step of new token i; the first token after a prompt is part of input().
   Work step(int64_t i) const {
     const bool has_source = config_.family == Family::encoder_decoder;
     const double texts = i == 0 ? requests_ : requests_ * o_.beam;
@@ -84,7 +84,7 @@ class Costs {
             weights_.bytes + output_weights_.bytes + kFloat * 2 * key_width_ * keys};
   }
 
-  // Of the weights that each step reads.
+  // Bytes of the weights that each step reads.
   int64_t step_bytes() const {
     return static_cast<int64_t>(weights_.bytes + output_weights_.bytes);
   }
@@ -108,7 +108,7 @@ class Costs {
     return {static_cast<double>(spec.size()), bench::weight_bytes(o_.type, spec)};
   }
   static double products(double rows, const Size& weights) { return 2 * rows * weights.numbers; }
-  // Both products, no mask taken off, as is usual.
+  // Both matmuls; masked positions are counted, as is usual.
   static double attention(double rows, double keys, double width) {
     return 4 * rows * keys * width;
   }
@@ -116,21 +116,21 @@ class Costs {
   const DecodeBenchOptions& o_;
   const ModelConfig& config_;
   Size source_weights_, weights_, output_weights_;
-  Size after_keys_;  // of weights_: what the last layer does when its keys are known
+  Size after_keys_;  // of weights_: the last layer after K and V
   double requests_ = 0, length_ = 0, query_width_ = 0, key_width_ = 0;
 };
 
-// When what has happened of one request.
+// Times of one request.
 struct Times {
   std::vector<Clock::time_point> pieces;
   Clock::time_point done;
 };
 
-// What batches took, each by itself, and every single wait; in seconds.
+// Seconds of each batch and of each wait for a token.
 struct Measured {
-  bool is_streamed = false;     // without it nobody knows when the prompts were done
-  std::vector<double> prompts;  // until all first tokens are there
-  std::vector<double> rests;    // from then on; all of it, if nothing is streamed
+  bool is_streamed = false;     // otherwise the end of the prefill is unknown
+  std::vector<double> prompts;  // until all first tokens (prefill)
+  std::vector<double> rests;    // the rest (decode); everything if nothing is streamed
   std::vector<double> batches;
   std::vector<double> requests, tokens;
   // Of the machine's limits.
@@ -142,14 +142,13 @@ class Batches {
   Batches(Engine& engine, const ModelConfig& config, const DecodeBenchOptions& options)
       : engine_(engine), config_(config), o_(options) {}
 
-  // Runs one, with other ids than those before it: what a prompt begins with must not be found in
-  // the cache. Seconds.
+  // Runs one batch with new ids, so that no prefix is shared through the cache. Returns seconds.
   double run(Measured& measured) { return run(measured, o_.new_tokens); }
 
-  // Runs prompts alone, some after each other: the one of a batch of many tokens comes once a turn,
-  // and finds in the caches what the limits have left there.
+  // Runs prefills alone, several in a row: that of a batch with many tokens runs once a turn, with
+  // caches that the limits have evicted.
   void run_prompts(Measured& measured) {
-    constexpr int kTimes = 3, kLeastTokens = 2;  // with one nobody knows when the prompt was done
+    constexpr int kTimes = 3, kLeastTokens = 2;  // with one token the end of the prefill is unknown
     for (int i = 0; i < kTimes; ++i) run(measured, kLeastTokens);
   }
 
@@ -177,7 +176,7 @@ class Batches {
       for (const Handle& handle : handles) handle.get();
       for (Times& t : times) t.done = t.pieces.back();
     } else {
-      // Answers of one length come in the order of their requests.
+      // Answers of equal length finish in the order of their requests.
       engine_.run(std::move(requests), [&](size_t i, Result&&) { times[i].done = Clock::now(); });
     }
     return add(start, times, measured);
@@ -224,7 +223,7 @@ ModelConfig config_of(const DecodeBenchOptions& options, Family family) {
                                                       : "heed bench translate measures this one");
   }
   if (options.vocabulary > 0) config.vocabulary = options.vocabulary, config.target_vocabulary = 0;
-  // Ids that a smaller vocabulary has not, and one to start with where the preset does not say.
+  // Ids beyond a smaller vocabulary, and a default start id.
   for (int* id : {&config.pad_id, &config.bos_id, &config.eos_id, &config.decoder_start_id}) {
     if (*id >= config.output_vocabulary()) *id = -1;
   }
@@ -243,9 +242,8 @@ std::vector<double> since(size_t begin, const std::vector<double>& values) {
   return {values.begin() + static_cast<std::ptrdiff_t>(begin), values.end()};
 }
 
-// For the keys and values of two batches or so. With more, every batch would take memory that
-// nobody has touched yet, as what came before is kept in case that another text begins like it; a
-// cache that has been in use for a while has none.
+// KV cache for about two batches. With more, every batch would use untouched memory, because earlier
+// prompts are kept for prefix sharing; a cache that has been in use for a while has none.
 uint64_t cache_bytes(const KvLayout& layout, const DecodeBenchOptions& options) {
   const auto blocks = [](int64_t positions) { return positions / kernels::kKvBlock + 2; };
   const int64_t of_request =
@@ -257,7 +255,7 @@ uint64_t cache_bytes(const KvLayout& layout, const DecodeBenchOptions& options) 
 
 Measured measure(const ModelConfig& config, const DecodeBenchOptions& options, const Costs& costs,
                  DecodeBench& result) {
-  ThreadPool pool(options.threads);  // of the limits: the engine has its own
+  ThreadPool pool(options.threads);  // for the limits; the engine has another
   const auto network =
       std::make_shared<const Network>(bench::preset_network(config, options.seed, options.type));
   Engine engine(Model(network, nullptr),
@@ -275,7 +273,7 @@ Measured measure(const ModelConfig& config, const DecodeBenchOptions& options, c
       options.seconds, batch_seconds, [&] { batches.run(measured); },
       [&](double seconds) {
         if (!gemm) {
-          result.peak_rss_bytes = peak_rss_bytes();  // before the limits' own numbers come
+          result.peak_rss_bytes = peak_rss_bytes();  // before the limits allocate
           gemm.emplace(pool), reading.emplace(pool, costs.step_bytes());
         }
         Measured alone;
@@ -298,7 +296,7 @@ DecodeBench bench_decode(const DecodeBenchOptions& options, Family family) {
   DecodeBench result;
   Measured measured = measure(config, options, costs, result);
 
-  // The first token after a prompt comes with it.
+  // The first token is part of the prefill.
   int64_t first = family == Family::decoder_only ? 1 : 0;
   Work work = costs.steps(first);
   if (measured.is_streamed) {

@@ -1,4 +1,4 @@
-// The speed of reading texts: hidden states of a batch, next to the GEMM limit.
+// The speed of encoding: hidden states of a batch, as a share of the GEMM limit.
 #include <optional>
 #include <vector>
 
@@ -74,7 +74,7 @@ EncodeBench bench_encode(const EncodeBenchOptions& options) {
       options.seconds, first, [&] { turn.push_back(run_once()); },
       [&](double seconds) {
         if (!gemm) {
-          result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
+          result.peak_rss_bytes = peak_rss_bytes();  // before the limit allocates
           gemm.emplace(pool);
         }
         shares.add(turn, gemm->sample(seconds));

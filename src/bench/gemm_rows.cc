@@ -24,7 +24,7 @@ struct Layer {
   int64_t rows, in, out;
 };
 
-// Projections, both halves of the feed-forward layer, and the output layer, which is computed in
+// Projections, both matrices of the feed-forward layer, and the output layer, which is computed in
 // tiles of rows.
 constexpr Layer kLayers[] = {
     {"transformer-tiny projection", 4080, 128, 128},
@@ -42,7 +42,7 @@ constexpr Layer kLayers[] = {
     {"gpt2 output", 256, 768, 50257},
 };
 
-// One token of a few sequences.
+// A decode step of a few sequences.
 constexpr Layer kDecodingLayers[] = {
     {"decoding transformer-base ffn_in", 1, 512, 2048},
     {"decoding transformer-base ffn_out", 1, 2048, 512},
@@ -89,8 +89,8 @@ void fill(float* data, size_t count, Random& random) {
   }
 }
 
-// Turns: some calls of ours(gemm), some of the library's, and so on, so that noise meets both.
-// Between turns the threads of the other side get time to stop spinning.
+// Alternates between ours(gemm) and the library, so that noise affects both. Between turns the
+// threads of the other side get time to stop spinning.
 template <class Ours>
 Time measure(const Gemm& shape, Bench& bench, const Ours& ours) {
   constexpr double kTurns = 8;
@@ -123,7 +123,7 @@ Time measure(const Gemm& shape, Bench& bench, const Ours& ours) {
   return best;
 }
 
-// The same product as a GEMM's x Wᵀ, by the forward's own kernel.
+// The GEMM x Wᵀ by the forward's matmul.
 Matmul as_matmul(const Gemm& g, float* scratch) {
   return {.m = g.m,
           .n = g.n,
@@ -150,8 +150,7 @@ Time measure_forward(const Layer& layer, Bench& bench) {
                  [&](const Gemm& g) { kernels::matmul(bench.pool, as_matmul(g, scratch)); });
 }
 
-// Decoding goes through the weights of many layers for each token: so many matrices that none is
-// still in a cache when its turn comes again.
+// A decode step reads the weights of many layers, so none is still in cache when it is used again.
 Time measure_decoding(const Layer& layer, Bench& bench) {
   const int64_t weight = layer.in * layer.out;
   const int64_t far = far_bytes() / static_cast<int64_t>(sizeof(float));

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kWidth = 512, kHeads = 8;
 constexpr int kMaxArrays = 4;
 
-// Matrices [rows, kWidth] that a kernel works on; each row says which is which.
+// Matrices [rows, kWidth] of a kernel; their meaning is in each row.
 using Arrays = std::array<float*, kMaxArrays>;
 
 struct Kernel {

@@ -1,5 +1,4 @@
-// Layers that turn a sequence into another, side by side: our attention, oneDNN's recurrent layers
-// and its convolution.
+// Sequence layers compared: our attention, oneDNN's recurrent layers and its convolution.
 #include <algorithm>
 #include <cmath>
 #include <dnnl.hpp>
@@ -41,7 +40,7 @@ double attended_pairs(int64_t n, int64_t window) {
   return pairs;
 }
 
-// Both products: scores, and the sum of values.
+// Both matmuls: scores, and the sum of values.
 double attention_flop(const Case& c, int64_t window) {
   return 4.0 * static_cast<double>(c.options.sequences) * attended_pairs(c.n, window) *
          static_cast<double>(c.d);
@@ -58,7 +57,7 @@ float* random_floats(Arena& memory, int64_t count, Random& random) {
 
 struct AttentionKind {
   int64_t window = 0;
-  bool projections = false;  // q, k, v made from x before, and the heads mixed after
+  bool projections = false;  // with the q, k, v and output projections
 };
 
 double attention_seconds(const Case& c, const AttentionKind& kind, ThreadPool& pool) {
@@ -102,7 +101,7 @@ double attention_seconds(const Case& c, const AttentionKind& kind, ThreadPool& p
 
 using dnnl::memory;
 
-// A primitive and its operands. What is in them, and in which order, takes no part in the time.
+// A primitive and its operands, whose values and layout do not affect the time.
 class LibraryLayer {
  public:
   explicit LibraryLayer(uint64_t seed) : random_({.seed = seed, .site = 5}) {}
@@ -234,7 +233,7 @@ constexpr Kind kKinds[] = {
     {"recurrent, GRU", [](const Case& c) { return c.product_flop(6); }, length_of, length_of,
      [](const Case& c, ThreadPool&) { return gru_seconds(c); }},
     {"convolution", [](const Case& c) { return c.product_flop(c.options.kernel); }, one,
-     // Layers on top of each other, each with gaps as wide as what the one below saw.
+     // Dilated: each layer has gaps as wide as the receptive field of the one below.
      [](const Case& c) {
        int64_t layers = 1;
        for (int64_t seen = c.options.kernel; seen < c.n && c.options.kernel > 1; ++layers) {

@@ -1,4 +1,4 @@
-// The layers' times over the length of a sequence, as lines.
+// Time over sequence length, a line for each layer.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -29,8 +29,7 @@ std::string line(double x1, double y1, double x2, double y2, const char* style) 
          attribute("y2", y2) + " stroke=\"currentColor\" " + style + "/>\n";
 }
 
-// From values to places, both by their logarithms: equal factors are equal distances, and a power
-// of n is a straight line.
+// Logarithmic axes, on which a power of n is a straight line.
 struct Axis {
   double low, high, start, size;  // size < 0: upwards
   double at(double value) const {

@@ -1,4 +1,4 @@
-// How many threads of its own oneDNN may use, where it is what is measured.
+// Threads of oneDNN when oneDNN itself is measured.
 #pragma once
 
 #include <omp.h>

@@ -33,10 +33,10 @@ int64_t far_floats() { return far_bytes() / static_cast<int64_t>(sizeof(float));
 struct Stream {
   int64_t floats = 0;   // of one array of one thread
   double moves = 0;     // how many arrays a pass reads, and how many it writes, together
-  int64_t repeats = 1;  // passes in one go
+  int64_t repeats = 1;  // passes in one call
 };
 
-// How fast, in GB/s, all threads together run pass(arrays), each on arrays of its own.
+// GB/s of all threads together running pass(arrays), each on separate arrays.
 template <size_t arrays, class Pass>
 double stream_gbs(ThreadPool& pool, const Stream& stream, double seconds, const Pass& pass) {
   const int64_t floats = stream.floats;
@@ -67,9 +67,9 @@ double stream_gbs(ThreadPool& pool, const Stream& stream, double seconds, const 
          time / 1e9;
 }
 
-// From one array to another, by an ordinary vector loop, because that is how ops write: what they
-// leave is in the cache for the next op. (A store to a line that is not there first fetches it,
-// traffic that nobody counts. memcpy writes around the caches and is faster.)
+// A copy with an ordinary vector loop, as ops write: their results stay in cache for the next op.
+// (A store to an uncached line first loads it; that traffic is not counted. memcpy bypasses the
+// caches and is faster.)
 double copy_gbs(ThreadPool& pool, int64_t floats, int64_t repeats, double seconds) {
   const Stream stream{.floats = floats, .moves = 2, .repeats = repeats};
   return stream_gbs<2>(pool, stream, seconds, [floats](const std::array<float*, 2>& a) {
@@ -81,7 +81,7 @@ double copy_gbs(ThreadPool& pool, int64_t floats, int64_t repeats, double second
 double update_gbs(ThreadPool& pool, int64_t floats, double seconds) {
   const Stream stream{.floats = floats, .moves = 6};
   return stream_gbs<3>(pool, stream, seconds, [floats](const std::array<float*, 3>& a) {
-    constexpr int64_t kPiece = 256;  // of each array in turn, so that all three stream at once
+    constexpr int64_t kPiece = 256;  // of each array alternately, so that all three stream
     for (int64_t i = 0; i < floats; i += kPiece) {
       const int64_t n = std::min(kPiece, floats - i);
       for (float* data : a) kernels::scale(1.0f, data + i, data + i, n);
@@ -104,7 +104,7 @@ namespace {
 constexpr int64_t kGemmSizes[] = {1024, 1536, 2048};  // square and large
 constexpr int64_t kLargestGemm = 2048;
 
-// Speeds of pass(), which takes `work` of 1e9 units: repeated for `seconds`, twice at least.
+// Speeds of pass(), in 1e9 units of `work` per second: repeated for `seconds`, at least twice.
 template <class Pass>
 std::vector<double> speeds(double seconds, double work, const Pass& pass) {
   std::vector<double> found;
@@ -157,7 +157,7 @@ std::vector<double> GemmLimit::sample(double seconds) {
   return fastest;
 }
 
-// More than any cache: a model of many GB needs the rest of the memory for itself.
+// Larger than any cache; a model of many GB needs the rest of the memory.
 constexpr int64_t kMostReadBytes = int64_t{1} << 30;
 
 ReadLimit::ReadLimit(ThreadPool& pool, int64_t bytes)
@@ -197,8 +197,8 @@ Limits measure_limits(ThreadPool& pool, double seconds) {
   limits.memory_gbs = copy_gbs(pool, share / 2, 1, seconds);
   limits.memory_update_gbs = update_gbs(pool, share / 3, seconds);
   limits.memory_read_gbs = best(ReadLimit(pool, far_bytes()).sample(seconds));
-  // Half of L2 holds the two arrays of a thread. Repeated, so that waking the threads hardly
-  // counts, but not for long: every interruption of a thread spoils a run.
+  // The two arrays of a thread fill half of L2. Repeated so that waking the threads is negligible,
+  // but not for long: any interruption of a thread spoils a run.
   constexpr int64_t kRepeats = 20;
   limits.l2_gbs = copy_gbs(pool, l2_cache_bytes() / 4 / float_bytes, kRepeats, seconds);
   return limits;

@@ -1,4 +1,4 @@
-// What the machine at hand can do at best, on a given number of threads.
+// The machine's limits on a given number of threads.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct Limits {
   double l2_gbs = 0;             // from one to another within the L2 cache of each thread
 };
 
-// One limit, to be measured again and again between other things (bench/turns.h): its memory is
-// taken and touched once.
+// One limit that is sampled repeatedly between batches (bench/turns.h); its memory is allocated
+// and touched once.
 class GemmLimit {
  public:
   explicit GemmLimit(ThreadPool& pool);
-  // GFLOP/s of single products, repeated for `seconds`, twice at least.
+  // GFLOP/s of single GEMMs, repeated for `seconds`, at least twice.
   std::vector<double> sample(double seconds);
 
  private:
@@ -32,12 +32,11 @@ class GemmLimit {
   ThreadPool& pool_;
   Arena memory_;
   float *a_, *b_, *c_;
-  int64_t best_size_ = 0;  // which size that is, is found out in the first sample
+  int64_t best_size_ = 0;  // chosen in the first sample
 };
 
-// Of reading the same `bytes` again and again, as steps read a model's weights: from memory, or
-// from a cache that holds all of them or some, whichever the machine has for so many. Of more than
-// 1 GB, 1 GB is read.
+// Repeatedly reads the same `bytes`, as decode steps read the weights: from memory, or from a cache
+// that holds some or all of them. At most 1 GB is read.
 class ReadLimit {
  public:
   ReadLimit(ThreadPool& pool, int64_t bytes);
@@ -55,15 +54,14 @@ class ReadLimit {
 Limits measure_limits(ThreadPool& pool, double seconds);
 Limits better_of(const Limits& a, const Limits& b);
 
-// Size of one core's L2 cache and of the last-level cache; a guess where the system does not say.
+// Size of one core's L2 cache and of the last-level cache; a guess where the system has no entry.
 int64_t l2_cache_bytes();
 int64_t last_cache_bytes();
 
-// Of all arrays together that no cache should hold: four times the last-level cache, but no less
-// than 256 MB and no more than 512 MB. Machines in a data centre say 260 MB and more, of which the
-// cores of a small virtual machine share with many others; 1 GB and more would be zeroed and filled
-// in each run, for seconds. Where such a cache is idle but for us, it may hold up to half of 512
-// MB: reading then seems faster than memory is, and shares of it come out too low, never too high.
+// Total size of arrays that no cache should hold: four times the last-level cache, between 256 and
+// 512 MB. Servers report 260 MB and more, shared among many virtual machines; filling 1 GB would
+// take seconds in each run. If such a cache is otherwise idle, it may hold up to half of 512 MB:
+// reading then seems faster than memory, and shares come out too low, never too high.
 int64_t far_bytes(int64_t last_cache_bytes);
 inline int64_t far_bytes() { return far_bytes(last_cache_bytes()); }
 

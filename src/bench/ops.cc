@@ -102,7 +102,7 @@ OpsBench bench_ops(const OpsBenchOptions& options) {
   result.threads = pool.threads();
   result.instruction_set = kernels::instruction_set();
 
-  // The limits are taken before and after: other programs on the machine come and go.
+  // The limits are measured before and after, because the load of the machine changes.
   bench::Bench bench{pool, options.seconds_per_row, options.seed};
   Limits limits = bench::measure_limits(pool, bench.seconds);
   for (const Row& row : rows) {

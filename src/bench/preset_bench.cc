@@ -33,7 +33,7 @@ WeightType type_of(const std::string& name) {
 }  // namespace
 
 Network preset_network(const ModelConfig& config, uint64_t seed, const std::string& type) {
-  // Never all of it as plain floats: the peak of memory counts too.
+  // Never all of it in f32: peak memory is measured too.
   Parameters parameters(config, packed_types(config, type_of(type)));
   parameters.initialise(seed);
   return Network(hf_equivalent(config), std::move(parameters));

@@ -1,4 +1,4 @@
-// What the rows of `heed bench ops` are made of, before they are measured.
+// A row of `heed bench ops`, before it is measured.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +32,13 @@ struct SpeedSizes {
 struct Bench {
   ThreadPool& pool;
   double seconds = 0;  // how long to repeat it
-  uint64_t seed = 0;   // of the numbers it works on
-  // For rows that are measured in turns with it; the first of them makes it.
+  uint64_t seed = 0;   // of its random inputs
+  // For rows that alternate with it; created by the first of them.
   std::shared_ptr<GemmLimit> gemm{};
 };
 
-// The best of repeated calls of run(), which returns the seconds that count. Two at least: the
-// first one also touches its memory for the first time.
+// The best of repeated calls of run(), which returns the measured seconds. At least two: the first
+// one also touches its memory for the first time.
 template <class Run>
 double best_seconds(double seconds, const Run& run) {
   const Clock::time_point start = Clock::now();
@@ -51,15 +51,15 @@ double best_seconds(double seconds, const Run& run) {
 
 struct Time {
   double seconds = 0;         // best of one call
-  double onednn_seconds = 0;  // the same product by oneDNN alone; 0: no such comparison
-  // Of a limit that was measured in turns with it; 0: next to the best of the whole run.
+  double onednn_seconds = 0;  // the same GEMM by oneDNN; 0: not compared
+  // Of a limit that alternated with it; 0: use the best of the whole run.
   double fraction_of_limit = 0;
 };
 
-// How a row that is bound by memory moves its bytes; each way has its own limit.
+// Access pattern of a memory-bound row; each has a limit.
 enum class Traffic {
-  copy,    // reads here, writes there
-  update,  // writes only where it reads
+  copy,    // reads one array, writes another
+  update,  // in place
   read     // hardly writes
 };
 
@@ -77,9 +77,9 @@ void add_gemm_rows(std::vector<Row>& rows);
 void add_matmul_rows(std::vector<Row>& rows);
 // op_rows.cc: ops at sizes of real models.
 void add_op_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
-// attention_rows.cc: attention over long sequences, over rows and over a cache's blocks.
+// attention_rows.cc: attention over long sequences, over rows and over KV blocks.
 void add_attention_rows(std::vector<Row>& rows);
-// kernel_rows.cc: what is no op by itself, or only an op's epilogue.
+// kernel_rows.cc: kernels that are not ops, or only an op's epilogue.
 void add_kernel_rows(const SpeedSizes& sizes, std::vector<Row>& rows);
 // packed_rows.cc: packed_matmul() of each weight type.
 void add_packed_rows(std::vector<Row>& rows);

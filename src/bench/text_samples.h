@@ -9,11 +9,11 @@
 
 namespace heed::bench {
 
-// Made-up words, a few of them frequent and most of them rare, as in any language; about 2 MB.
+// Artificial words with a Zipf distribution; about 2 MB.
 std::vector<std::string> made_up_lines(uint64_t seed);
 
-// Tokenizers whose vocabulary is the text's most frequent words and what they begin with. They are
-// worse at compressing it than trained ones, and do the same work.
+// Tokenizers whose vocabulary is the most frequent words of the text and their prefixes. They
+// compress worse than trained ones and do the same work.
 TokenizerPtr bpe_of(const std::vector<std::string>& lines);
 TokenizerPtr wordpiece_of(const std::vector<std::string>& lines);
 

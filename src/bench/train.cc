@@ -1,4 +1,4 @@
-// The speed of whole training steps: forward, backward and update, next to the GEMM limit.
+// The speed of whole training steps: forward, backward and update, as a share of the GEMM limit.
 #include <time.h>
 
 #include <algorithm>
@@ -29,8 +29,7 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// As PyTorch's Transformer takes its one number: residual branches, attention, activations,
-// embeddings.
+// Dropout as in PyTorch's Transformer: residual branches, attention, activations, embeddings.
 void set_dropout(float p, ModelConfig& config) {
   config.dropout = config.attention_dropout = p;
   config.activation_dropout = config.embedding_dropout = p;
@@ -109,9 +108,9 @@ TrainingBatch random_batch(const ModelConfig& config, const TrainBenchOptions& o
   return batch;
 }
 
-// Products of one step: three times those of a forward, two operations for each weight that a row
-// meets, and four for each pair of positions and column in attention (both products, no mask
-// taken off, as is usual).
+// Operations of the matmuls of one step: three times those of a forward, two for each weight and
+// row, and four for each pair of positions and column in attention (both matmuls; masked positions
+// are counted, as is usual).
 double step_flops(const ModelConfig& config, const TrainBenchOptions& options,
                   const TrainingBatch& batch) {
   const auto rows = static_cast<double>(options.sequences * options.length);
@@ -146,7 +145,7 @@ TrainBench bench_train(const TrainBenchOptions& options) {
   const ModelConfig config = config_of(options);
   ThreadPool pool(options.threads);
   Network network(config, options.seed);
-  // Without clipping, as what it is compared with.
+  // Without clipping, as in the PyTorch comparison.
   const OptimizerOptions adam{.moments = moments_of(options.moments)};
   const GradientMemory memory = gradient_memory(adam, 1);
   network.add_gradients(memory);
@@ -198,7 +197,7 @@ TrainBench bench_train(const TrainBenchOptions& options) {
       options.seconds, first, [&] { turn.push_back(run()); },
       [&](double seconds) {
         if (!gemm) {
-          result.peak_rss_bytes = peak_rss_bytes();  // before the limit's own matrices come
+          result.peak_rss_bytes = peak_rss_bytes();  // before the limit allocates
           gemm.emplace(pool);
         }
         shares.add(turn, gemm->sample(seconds));

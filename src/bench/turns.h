@@ -1,10 +1,10 @@
-// Batches and the machine's limits, measured in turns.
+// Batches and the machine's limits, measured alternately.
 //
-// A machine that others use too moves by half its speed within seconds. A limit that is measured
-// once, beside a batch that is measured at another time, then says little about the batch: so both
-// are measured again and again, a turn of batches and a sample of the limits after each, and a
-// share is the median over the turns. Within a turn it is the median too, of batches and of the
-// limit alike: the best of many short passes would find a quiet moment that no long batch finds.
+// The speed of a shared machine can change by half within seconds, so a limit measured once says
+// little about a batch measured at another time. Both are measured repeatedly: a turn of batches,
+// then a sample of the limits. A share is the median over the turns; within a turn it uses the
+// median of batches and of the limit, because the best of many short passes would find a quiet
+// moment that no long batch finds.
 #pragma once
 
 #include <vector>
@@ -15,12 +15,11 @@ namespace heed::bench {
 
 class PairedShares {
  public:
-  // What the batches of one turn took, in seconds, and the limit's speeds after it. Neither is
-  // empty.
+  // Seconds of the batches of one turn, and the limit's speeds after it. Neither is empty.
   void add(std::vector<double> batch_seconds, std::vector<double> limit_speeds);
 
-  // What batches of `work` (operations or bytes; the limit is in 1e9 of them a second) reach of the
-  // limit before and after them: the median over the turns.
+  // The share of the limit that batches of `work` reach (operations or bytes; the limit is in 1e9 of
+  // them per second): the median over the turns.
   double share(double work) const;
   double best_limit() const;
 
@@ -29,16 +28,14 @@ class PairedShares {
   double best_limit_ = 0;
 };
 
-// How often batches and limits take turns: five times, three where not even one batch fits into a
-// fifth of the time.
+// Number of turns: five, or three where not even one batch fits into a fifth of the time.
 inline int turns_for(double seconds, double batch_seconds) {
   constexpr int kTurns = 5, kFewTurns = 3;
   return batch_seconds * kTurns <= seconds ? kTurns : kFewTurns;
 }
 
-// Calls run(), one batch, for about `seconds` in all, and after_turn(seconds) after each turn, with
-// the time that it may take for each limit. One batch must have run before, which took
-// `batch_seconds`.
+// Calls run(), one batch, for about `seconds` in total, and after_turn(seconds) after each turn with
+// the time for each limit. `batch_seconds` is the time of a batch that ran before.
 template <class Run, class AfterTurn>
 void in_turns(double seconds, double batch_seconds, const Run& run, const AfterTurn& after_turn) {
   constexpr double kLimitsPart = 0.1;  // of the time that batches have

@@ -20,7 +20,7 @@ struct Record {
 
 // With dz = dropout(dy) ∘ activation'(z):  dW += dzᵀ x,  db += Σ_rows dz,  dx += dz W.
 void Record::backward(Ctx& ctx) {
-  const Mat dz = ctx.tape->arrived(ctx, *out);  // ours to overwrite: nobody reads dy after us
+  const Mat dz = ctx.tape->arrived(ctx, *out);  // may be overwritten: dy has no later reader
   if (activation != Activation::none) {
     ctx.parallel(dz.size(), kElementGrain, [&](int64_t begin, int64_t end) {
       float* at = dz.data + begin;

@@ -6,7 +6,7 @@
 // result on which other rows (or, for attention and pool, sequences) are in the batch; a tape
 // adds dropout and changes nothing else. Of gradients only the first is promised.
 //
-// An op that works in place takes its input over: nobody else may use that input.
+// An op that works in place overwrites its input, which must have no other use.
 //
 // Shapes are our callers' business and are checked with HEED_CHECK; ids and labels come from
 // outside and are checked with Error(invalid_argument).

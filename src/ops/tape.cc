@@ -70,7 +70,7 @@ Mat Tape::view(const Gradient& g) const {
 }
 
 Mat Tape::arrived(Ctx&, const Gradient& out) {
-  HEED_CHECK(out.written, "backward of an output whose gradient nobody wrote");
+  HEED_CHECK(out.written, "tape: the gradient of an output must be written before its backward");
   return view(out);
 }
 

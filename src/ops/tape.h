@@ -25,7 +25,7 @@ struct Ctx;
 // back when its producer's backward has read it.
 struct Gradient {
   int64_t rows = 0, cols = 0;
-  int buffer = -1;            // index into the tape's buffers; -1: nobody has written it
+  int buffer = -1;            // index into the tape's buffers; -1: not written
   Gradient* whole = nullptr;  // a slice shares the buffer of the matrix it was split from …
   int64_t first_column = 0;   // … from this column
   bool written = false;

@@ -15,7 +15,7 @@ struct SplitRecord {
   std::array<Gradient*, kMaxSlices> slices;
   size_t count;
 
-  // The slices' gradients already lie side by side; what nobody wrote is zero.
+  // The slices' gradients are already adjacent; a slice without a gradient is zero.
   void backward(Ctx& ctx) {
     HEED_CHECK(!whole->written, "split: the whole matrix was used beside its slices");
     if (whole->buffer < 0) return;
