@@ -37,7 +37,7 @@ bool visit(Fields& fields, const Field& field, std::vector<std::string>& value) 
   value = std::move(given.values);
   return !value.empty();
 }
-bool visit(Fields& fields, const Field& field, LogitBias& value) {
+[[maybe_unused]] bool visit(Fields& fields, const Field& field, LogitBias& value) {
   fields.biases(field, value);
   return !value.empty();
 }
