@@ -71,7 +71,7 @@ TEST_F(MappedFileTest, HoldsTheContentOfTheFile) {
 TEST_F(MappedFileTest, ChecksBounds) {
   const MappedFile file(write("a", "0123456789"));
   const auto expect_corrupt = [&](uint64_t offset, uint64_t length) {
-    expect_error(ErrorCode::corrupt_file, "a: the header should be",
+    expect_error(ErrorCode::corrupt_file, "a: the header must be",
                  [&] { file.bytes(offset, length, "the header"); });
   };
   expect_corrupt(0, 11);

@@ -186,12 +186,11 @@ void add_search_flags(Command command, SearchFlags& flags) {
     }
     if constexpr (kIsInteger<std::remove_reference_t<decltype(field)>>) {
       using Field = std::remove_reference_t<decltype(field)>;
-      add_value(command, flag, "N",
-                std::string(info.help) + " (default " + std::to_string(field) + ")",
-                [command, flag, &field,
-                 range = range_of<int64_t>(info, field)](const std::string& text) {
-                  field = static_cast<Field>(read_number<int64_t>(command, flag, text, range));
-                });
+      add_value(
+          command, flag, "N", std::string(info.help) + " (default " + std::to_string(field) + ")",
+          [command, flag, &field, range = range_of<int64_t>(info, field)](const std::string& text) {
+            field = static_cast<Field>(read_number<int64_t>(command, flag, text, range));
+          });
     }
   });
 }

@@ -182,11 +182,12 @@ std::string read_quantization(const Json& json, const std::string& where) {
     }
   }
   const auto is_named = [](const kernels::WeightTypeInfo& type) { return type.is_named_in_config; };
-  throw Error(
-      ErrorCode::unsupported,
-      where + ": quantization must be {\"format\": \"heed\", \"version\": 1, \"type\": TYPE} with TYPE " +
-          kernels::weight_type_list(is_named) + ", got " + entry->dump(),
-      "quantize the model with this version of heed");
+  throw Error(ErrorCode::unsupported,
+              where +
+                  ": quantization must be {\"format\": \"heed\", \"version\": 1, \"type\": TYPE} "
+                  "with TYPE " +
+                  kernels::weight_type_list(is_named) + ", got " + entry->dump(),
+              "quantize the model with this version of heed");
 }
 
 HfConfig read_heed(Json json, const std::string& where) {

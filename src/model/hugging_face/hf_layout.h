@@ -16,7 +16,8 @@ inline constexpr const char* kScaleSuffix = ".scale";
 
 // The type and shape of that tensor for `rows` rows of `cols` inputs.
 DType hf_scale_dtype(const kernels::WeightTypeInfo& type);
-std::vector<int64_t> hf_scale_shape(const kernels::WeightTypeInfo& type, int64_t rows, int64_t cols);
+std::vector<int64_t> hf_scale_shape(const kernels::WeightTypeInfo& type, int64_t rows,
+                                    int64_t cols);
 
 // A part as a matrix [out, in], transposed or not in the file.
 struct HfPartShape {

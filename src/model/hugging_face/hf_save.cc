@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "heed/error.h"
-#include "kernels/rows/convert.h"
 #include "kernels/matmul/weight_types.h"
+#include "kernels/rows/convert.h"
 #include "model/hugging_face/hf_layout.h"
 #include "model/hugging_face/hugging_face.h"
 
@@ -75,7 +75,8 @@ class Collector {
       kernels::f32_to_f16(scales.data(), reinterpret_cast<uint16_t*>(stored.data()),
                           static_cast<int64_t>(count));
     }
-    tensors_.views.push_back({tensor + kScaleSuffix, dtype, hf_scale_shape(type, rows, w.k), stored});
+    tensors_.views.push_back(
+        {tensor + kScaleSuffix, dtype, hf_scale_shape(type, rows, w.k), stored});
   }
 
   void add_table(const HfTensorRule& rule) {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "heed/enum_names.h"
 #include "base/json_depth.h"
+#include "heed/enum_names.h"
 
 namespace heed {
 

@@ -1,36 +1,8 @@
 #include "text/containers/string_map.h"
 
-#define XXH_INLINE_ALL  // for short texts a call would cost as much as the hash
-#include <xxhash.h>
-
 #include <bit>
-#include <cstring>
 
 namespace heed {
-namespace {
-
-uint64_t hash_of(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
-
-}  // namespace
-
-inline size_t StringMap::slot_of(std::string_view text, uint64_t hash) const {
-  const size_t mask = slots_.size() - 1;
-  size_t at = hash & mask;
-  while (slots_[at].text != nullptr) {
-    const Slot& slot = slots_[at];
-    if (slot.hash == hash && slot.bytes == text.size() &&
-        std::memcmp(slot.text, text.data(), text.size()) == 0) {
-      break;
-    }
-    at = (at + 1) & mask;
-  }
-  return at;
-}
-
-int32_t StringMap::find(std::string_view text) const {
-  const Slot& slot = slots_[slot_of(text, hash_of(text))];
-  return slot.text == nullptr ? -1 : slot.id;
-}
 
 void StringMap::reserve(size_t texts) {
   const size_t slots = std::bit_ceil(2 * texts + 1);

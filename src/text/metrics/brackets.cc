@@ -160,12 +160,12 @@ BracketSentence compare(const std::string& gold_line, const std::string& test_li
     return fail(std::move(problem));
   }
 
-  const std::vector<TreeBracket> bracket = counted_brackets(gold, options);
-  const std::vector<TreeBracket> found = counted_brackets(test, options);
-  result.matched = count_matches(bracket, found, options);
-  result.gold = static_cast<int>(bracket.size());
-  result.test = static_cast<int>(found.size());
-  result.crossing = count_crossing(bracket, found);
+  const std::vector<TreeBracket> gold_brackets = counted_brackets(gold, options);
+  const std::vector<TreeBracket> test_brackets = counted_brackets(test, options);
+  result.matched = count_matches(gold_brackets, test_brackets, options);
+  result.gold = static_cast<int>(gold_brackets.size());
+  result.test = static_cast<int>(test_brackets.size());
+  result.crossing = count_crossing(gold_brackets, test_brackets);
   result.words = static_cast<int>(gold.words.size());
   for (size_t i = 0; i < gold.words.size(); ++i) {
     result.correct_tags += equivalent(gold.words[i].tag, test.words[i].tag, options.eq_label);

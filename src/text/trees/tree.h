@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "heed/enum_names.h"
 #include "base/text_file.h"
+#include "heed/enum_names.h"
 
 namespace heed {
 

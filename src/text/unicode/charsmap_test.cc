@@ -34,9 +34,7 @@ TEST(Charsmap, FindsTheShortestKey) {
 
 TEST(Charsmap, AcceptsDamagedTables) {
   expect_error(ErrorCode::corrupt_file, "truncated", [] { Charsmap("abc"); });
-  expect_error(ErrorCode::corrupt_file, "got 400 of 4", [] {
-    Charsmap(units({400, 0}));
-  });
+  expect_error(ErrorCode::corrupt_file, "got 400 of 4", [] { Charsmap(units({400, 0})); });
   EXPECT_EQ(Charsmap("").find("a"), std::nullopt);
   // Offsets and values outside the arrays.
   const Charsmap wild(units({8, 0xFFFFFFFF, 0xFFFFFF41}));

@@ -24,8 +24,8 @@
 #include <span>
 #include <vector>
 
-#include "heed/enum_names.h"
 #include "base/thread_pool.h"
+#include "heed/enum_names.h"
 #include "kernels/rows/optimizer.h"
 #include "model/parameters.h"
 

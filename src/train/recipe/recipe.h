@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "data/options.h"
 #include "heed/enum_names.h"
 #include "heed/search.h"
-#include "data/options.h"
 #include "heed/train.h"
 #include "train/optimizer/optimizer.h"
 #include "train/optimizer/schedule.h"
