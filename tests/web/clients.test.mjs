@@ -119,8 +119,8 @@ test("openai: models and errors", async () => {
   const stranger = new OpenAI({ baseURL: `${server.url}v1`, apiKey: "wrong", maxRetries: 0 });
   await assert.rejects(stranger.models.list(), OpenAI.AuthenticationError);
   await assert.rejects(
-    client.completions.create({ model: "gpt", prompt: "x", logit_bias: { 5: 1 } }),
-    (error) => error.param === "logit_bias",
+    client.completions.create({ model: "gpt", prompt: "x", suffix: "y" }),
+    (error) => error.param === "suffix",
   );
   await assert.rejects(
     client.embeddings.create({ model: "mlm", input: "x".repeat(200_000) }),
