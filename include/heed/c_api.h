@@ -150,9 +150,12 @@ typedef struct heed_options {
   int64_t max_new_tokens;  // 0: by the length of the source or the prompt
   int no_repeat_ngram;     // > 0: no n-gram of this size twice
   double repetition_penalty;
-  heed_texts stop;      // strings that end the answer, which is cut before them
-  heed_texts banned;    // texts that must not occur
-  heed_texts required;  // texts that must occur (needs a beam)
+  double presence_penalty;       // is subtracted from the logits of generated tokens, once
+  double frequency_penalty;      // the same, for each occurrence
+  heed_logit_biases logit_bias;  // is added to the logits of these tokens
+  heed_texts stop;               // strings that end the answer, which is cut before them
+  heed_texts banned;             // texts that must not occur
+  heed_texts required;           // texts that must occur (needs a beam)
 
   int sample;          // sample tokens by the five below; beam must be 1
   double temperature;  // 0: argmax

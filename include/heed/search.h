@@ -73,6 +73,9 @@ struct SearchOptions {
   int32_t forced_last_id = -1;     // ≥ 0: the last token when the maximum length is reached
   int no_repeat_ngram = 0;         // > 0: no n-gram of this size twice
   double repetition_penalty = 1;   // > 1: lowers the score of tokens that occur in prompt or answer
+  double presence_penalty = 0;     // is subtracted from the logits of generated tokens, once
+  double frequency_penalty = 0;    // the same, for each occurrence
+  LogitBias logit_bias{};
   std::vector<std::string> stop{};  // strings that end the answer, which is cut before them
 
   // Phrases that must not, or must, occur: as text for models with a tokenizer, or as ids. A
@@ -170,6 +173,21 @@ void describe(Options& o, Other& other, Visit&& visit) {
                    .max = 100,
                    .hugging_face = "repetition_penalty"},
         o.repetition_penalty, other.repetition_penalty);
+  visit(OptionInfo{.name = "presence_penalty",
+                   .help = "is subtracted from the logits of tokens that were generated before",
+                   .min = -2,
+                   .max = 2},
+        o.presence_penalty, other.presence_penalty);
+  visit(OptionInfo{.name = "frequency_penalty",
+                   .help = "is subtracted from a token's logit for each time it was generated",
+                   .min = -2,
+                   .max = 2},
+        o.frequency_penalty, other.frequency_penalty);
+  visit(OptionInfo{.name = "logit_bias",
+                   .help = "is added to the logits of these token ids; -100 bans a token",
+                   .min = -100,
+                   .max = 100},
+        o.logit_bias, other.logit_bias);
   visit(
       OptionInfo{.name = "stop", .help = "string that ends the answer, not part of it; repeatable"},
       o.stop, other.stop);

@@ -40,6 +40,20 @@ void penalise_repetition(const TokenRules& rules, std::span<float> scores, Token
   });
 }
 
+// OpenAI's penalties: logit − count × frequency_penalty − presence_penalty, of generated tokens only.
+void penalise_generated(const TokenRules& rules, std::span<float> scores, TokenScratch& scratch) {
+  const SearchOptions& o = *rules.options;
+  for_each_distinct(rules.new_ids(), scores, scratch, [&](float& score, int32_t count) {
+    score -= static_cast<float>(count * o.frequency_penalty + o.presence_penalty);
+  });
+}
+
+void add_biases(const TokenRules& rules, std::span<float> scores, TokenScratch&) {
+  for (const auto& [id, bias] : rules.options->logit_bias) {
+    if (is_token(id, scores)) scores[static_cast<size_t>(id)] += static_cast<float>(bias);
+  }
+}
+
 // Bans every token that would complete an n-gram that the sequence already has.
 void ban_repeated_ngrams(const TokenRules& rules, std::span<float> scores, TokenScratch&) {
   const auto before = static_cast<size_t>(rules.options->no_repeat_ngram - 1);
@@ -62,6 +76,9 @@ struct Rule {
 // Applied in this order.
 constexpr Rule kRules[] = {
     {[](const SearchOptions& o) { return o.repetition_penalty != 1; }, penalise_repetition},
+    {[](const SearchOptions& o) { return o.presence_penalty != 0 || o.frequency_penalty != 0; },
+     penalise_generated},
+    {[](const SearchOptions& o) { return !o.logit_bias.empty(); }, add_biases},
     {[](const SearchOptions& o) { return o.no_repeat_ngram > 0; }, ban_repeated_ngrams},
 };
 
@@ -95,6 +112,7 @@ void check_token_ids(const SearchOptions& o, int64_t vocabulary) {
   };
   if (o.forced_first_id >= 0) check(o.forced_first_id, "forced_first_id");
   if (o.forced_last_id >= 0) check(o.forced_last_id, "forced_last_id");
+  for (const auto& [id, bias] : o.logit_bias) check(id, "logit_bias");
 }
 
 }  // namespace heed

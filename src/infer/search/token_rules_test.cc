@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "heed/error.h"
+#include "infer/engine/engine_testing.h"
 
 namespace heed {
 namespace {
@@ -35,6 +36,46 @@ TEST(TokenRules, RepetitionPenaltyAppliesOnceToPromptAndAnswer) {
   const SearchOptions options{.repetition_penalty = 2};
   EXPECT_THAT(changed({2, -3, 4, 0.5f}, options, ids, 3), ElementsAre(1, -6, 4, 0.5f));
   EXPECT_THAT(changed({1, -6, 4, 0.5f}, options, ids, 3), ElementsAre(0.5f, -12, 4, 0.5f));
+}
+
+TEST(TokenRules, PresenceAndFrequencyPenaltiesCountGeneratedTokensOnly) {
+  const std::vector<int32_t> ids{0, 3, 1, 2, 1, 77};  // the first two are the prompt
+  const std::vector<float> scores{5, 5, -5, 5};
+  EXPECT_THAT(changed(scores, {.presence_penalty = 0.5}, ids, 2), ElementsAre(5, 4.5f, -5.5f, 5));
+  EXPECT_THAT(changed(scores, {.frequency_penalty = 0.5}, ids, 2), ElementsAre(5, 4, -5.5f, 5));
+  EXPECT_THAT(changed(scores, {.presence_penalty = -1, .frequency_penalty = 0.25}, ids, 2),
+              ElementsAre(5, 5.5f, -4.25f, 5));
+  EXPECT_THAT(changed(scores, {.presence_penalty = 1}, ids, 6), testing::ElementsAreArray(scores));
+}
+
+TEST(TokenRules, LogitBiasIsAdded) {
+  EXPECT_THAT(changed({1, 2, 3}, {.logit_bias = {{0, 2.5}, {2, -100}}}, {}),
+              ElementsAre(3.5f, 2, -97));
+  EXPECT_NO_THROW(check_token_ids({.logit_bias = {{49, 1.0}}}, 50));
+  EXPECT_THROW(check_token_ids({.logit_bias = {{50, 1.0}}}, 50), Error);
+  EXPECT_THROW(check(SearchOptions{.logit_bias = {{3, 101.0}}}), Error);
+  EXPECT_THROW(check(SearchOptions{.presence_penalty = 2.5}), Error);
+}
+
+// Greedy, sampled and with a beam: the answers alone are those of one batch, and the options change
+// them.
+TEST(TokenRules, PenaltiesDoNotDependOnTheBatch) {
+  const Model model = tiny_model(Family::decoder_only);
+  const auto inputs = random_inputs(12, 5);
+  for (SearchOptions search :
+       {SearchOptions{}, SearchOptions{.sample = true}, SearchOptions{.beam = 3}}) {
+    search.max_new_tokens = 16;
+    const auto plain = Engine(model).run_ids(inputs, search);
+    search.presence_penalty = 0.5, search.frequency_penalty = 1.5;
+    search.logit_bias = {{7, 2.0}, {9, -100.0}};
+    const auto together = Engine(model).run_ids(inputs, search);
+    EXPECT_NE(together, plain);
+    Engine alone(model, {.threads = 1});
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Result result = alone.submit({.ids = inputs[i], .search = search, .stream = i}).get();
+      EXPECT_EQ(result.best().ids, together[i]) << "beam " << search.beam << ", input " << i;
+    }
+  }
 }
 
 TEST(TokenRules, NoNgramOccursTwice) {
