@@ -159,7 +159,7 @@ TEST(Recipe, ChecksWhatAnObjectiveCannotBe) {
 TEST(Recipe, SyntaxErrorsNameTheLine) {
   expect_error(ErrorCode::invalid_argument, "r.toml:2",
                [] { parse_recipe("[a]\nb = = 1", "r.toml"); });
-  expect_error(ErrorCode::invalid_argument, "outside of any section",
+  expect_error(ErrorCode::invalid_argument, "must be in a section",
                [] { parse_recipe("steps = 1", "r.toml"); });
   expect_error(ErrorCode::not_found, "no-such.toml", [] { read_recipe("no-such.toml"); });
 }

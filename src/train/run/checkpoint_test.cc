@@ -172,7 +172,7 @@ TEST_F(CheckpointTest, ADamagedOneIsToldWithWhatToRemove) {
   expect_hint("remove " + path("checkpoints/step-10") + " to resume from step-9");
   fs::remove_all(path("checkpoints/step-10"));
   fs::resize_file(path("checkpoints/step-9/training.safetensors"), 100);
-  expect_hint("there is no checkpoint before it");
+  expect_hint("there is no earlier checkpoint");
 }
 
 TEST_F(CheckpointTest, KeepsTheLastAndTheBest) {

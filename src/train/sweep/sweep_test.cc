@@ -115,7 +115,7 @@ TEST_F(SweepTest, SaysWhatIsWrongBeforeAnythingRuns) {
   for (int i = 2; i <= 32; ++i) seeds += ", " + std::to_string(i);
   problem("[[grid]]\ntrain.seed = [" + seeds + "]\ntrain.steps = [" + seeds + "]",
           "at most 1000 rows");
-  problem("columns = [\"pearson\"]\n[[rows]]\nmodel.heads = 2", "columns has 'pearson'");
+  problem("columns = [\"pearson\"]\n[[rows]]\nmodel.heads = 2", "got 'pearson'");
   problem("[[rows]\n", "sweep.toml:");
   SweepOptions none;
   none.file = path("absent.toml");
