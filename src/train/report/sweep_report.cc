@@ -1,4 +1,4 @@
-// A sweep's results for the eye: tables and a chart.
+// Tables and the HTML page of a sweep.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "heed/sweep.h"
 #include "model/hugging_face/json_values.h"
 #include "train/report/report.h"
-#include "train/run/trainer.h"
+#include "train/run/evaluate.h"
 #include "train/sweep/sweep_text.h"
 
 namespace heed {
@@ -17,7 +17,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The keys that some row changes, in the order in which they first occur.
+// The keys that rows change, in order of first occurrence.
 std::vector<std::string> changed_keys(const SweepPlan& plan) {
   std::vector<std::string> keys;
   for (const SweepRow& row : plan.rows) {
@@ -28,7 +28,7 @@ std::vector<std::string> changed_keys(const SweepPlan& plan) {
   return keys;
 }
 
-// A key without its section, where that leaves no doubt.
+// A key without its section, if that is unambiguous.
 std::string short_key(const std::string& key, const std::vector<std::string>& keys) {
   const auto last = [](const std::string& k) { return k.substr(k.find('.') + 1); };
   const auto same =
@@ -53,7 +53,7 @@ std::optional<double> best_of(const SweepResult& result, const std::string& colu
   return best;
 }
 
-// A metric as a column writes it: all with as many decimals, about four digits in all.
+// A metric with the decimals of its column, about four significant digits.
 std::string metric_text(const SweepResult& result, const std::string& column, double value) {
   double largest = 0;
   for (const SweepRowResult& r : result.rows) {
@@ -76,7 +76,7 @@ struct Cell {
 
 struct Grid {
   std::vector<std::string> titles;
-  size_t first_number = 0;  // columns from here on are numbers
+  size_t first_number = 0;  // first numeric column
   std::vector<std::vector<Cell>> rows;
 };
 
@@ -190,7 +190,7 @@ std::string json_table(const SweepResult& result) {
   return json_text(json, /*indent=*/2) + "\n";
 }
 
-// Bars from a common beginning below the least value: differences of a point must be seen.
+// Bars start below the least value, so that small differences are visible.
 std::string bars_svg(const SweepResult& result, const std::string& column) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double low = kInfinity, high = -kInfinity;
@@ -213,7 +213,7 @@ std::string bars_svg(const SweepResult& result, const std::string& column) {
                     "\" role=\"img\" font-size=\"12\" font-family=\"system-ui,sans-serif\" "
                     "fill=\"currentColor\"><text x=\"" +
                     significant(names) + "\" y=\"16\" font-weight=\"600\">" + escape_html(column) +
-                    (start > 0 ? " (bars begin at " + significant(start) + ")" : "") + "</text>";
+                    (start > 0 ? " (bars start at " + significant(start) + ")" : "") + "</text>";
   const std::optional<double> best = best_of(result, column);
   double y = kTop;
   for (const SweepRowResult& r : result.rows) {
