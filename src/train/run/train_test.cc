@@ -315,7 +315,7 @@ TEST_F(TrainMemoryTest, ChoosesAnewForAnotherModelBeforeItBegins) {
 TEST_F(TrainMemoryTest, GoesOnWithNothingThatTakesMore) {
   const int64_t limit = more_than_now(80'000'000);
   run_with(limit, {"model.dropout=0.1", "train.steps=2"});
-  expect_error(ErrorCode::out_of_memory, "with what was changed since", [&] {
+  expect_error(ErrorCode::out_of_memory, "with the changed settings", [&] {
     run_with(limit, {"model.dropout=0.1", "train.steps=3", "objective.r_drop=1"});
   });
   // With so much more it does fit.
