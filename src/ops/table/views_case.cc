@@ -27,7 +27,7 @@ namespace {
 struct SplitCase {
   int64_t rows = 1;
   std::vector<int64_t> widths = {4, 4};  // two or three
-  bool skip_middle = false;              // the second slice is used by nobody
+  bool skip_middle = false;              // the second slice is unused
   bool after_tanh = false;  // whose backward needs the value that the slices are then scaled in
 };
 
