@@ -75,7 +75,9 @@ export function makeModel(panel, models) {
           ),
         ),
       ),
-      cached(info) ? el("p", { class: "soft small" }, `The KV cache takes ${bytes(cached(info))} per token.`) : null,
+      ...(cached(info)
+        ? [el("p", { class: "soft small" }, `The KV cache takes ${bytes(cached(info))} per token.`)]
+        : []),
     );
     settings.replaceChildren(
       el("summary", {}, "All settings"),
@@ -187,7 +189,7 @@ function draw(info, isStacked) {
   picture.style.maxWidth = `${1.15 * total}px`;
   picture.style.minWidth = `${0.8 * total}px`; // below this the text is not readable
   const counted = ({ count, isShared }) =>
-    [count ? `${short(count)} parameters` : "", isShared ? "tied to the embedding" : ""].filter(Boolean).join(" + ");
+    [count ? `${short(count)} parameters` : "", isShared ? "tied embedding" : ""].filter(Boolean).join(" + ");
   const box = (x, y, part) =>
     picture.append(
       svg(
