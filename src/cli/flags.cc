@@ -11,11 +11,11 @@
 namespace heed::cli {
 namespace {
 
-constexpr int kMaxThreads = 1024;  // more is a typing mistake, not a machine
+constexpr int kMaxThreads = 1024;  // more is a typing error
 
 template <class T>
 std::string to_text(T value) {
-  char digits[64];  // the shortest form that reads back as the same number
+  char digits[64];  // the shortest form that round-trips
   return std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
@@ -23,16 +23,16 @@ template <class T>
 std::string expectation(Range<T> range) {
   const bool has_min = range.min != std::numeric_limits<T>::lowest() || std::is_unsigned_v<T>;
   const bool has_max = range.max != std::numeric_limits<T>::max() || std::is_integral_v<T>;
-  std::string text = std::is_integral_v<T> ? "a whole number" : "a number";
+  std::string text = std::is_integral_v<T> ? "an integer" : "a number";
   if (has_min && has_max) {
-    return text + " from " + to_text(range.min) + " to " + to_text(range.max);
+    return text + " between " + to_text(range.min) + " and " + to_text(range.max);
   }
   if (has_min) return text + " of at least " + to_text(range.min);
   if (has_max) return text + " of at most " + to_text(range.max);
   return text;
 }
 
-// Reads all of `text`, in decimal. The comparison is written so that "nan" is never in range.
+// Parses all of `text` as decimal. The comparison is written so that NaN is out of range.
 template <class T>
 bool parse(const std::string& text, Range<T> range, T& value) {
   T parsed{};
@@ -48,7 +48,7 @@ bool parse(const std::string& text, Range<T> range, T& value) {
 
 void add_value(Command command, const std::string& flag, const std::string& value_name,
                const std::string& help, std::function<void(const std::string& text)> read) {
-  // Not CLI11's own conversion, which takes "010" for eight and "0x10" for sixteen.
+  // Not CLI11's conversion, which parses "010" as octal and "0x10" as hexadecimal.
   const auto read_last = [read = std::move(read)](const CLI::results_t& results) {
     read(results.back());
     return true;
@@ -66,7 +66,7 @@ T read_number(const Command& command, const std::string& flag, const std::string
   T value{};
   if (parse(text, range, value)) return value;
   throw Error(ErrorCode::invalid_argument,
-              flag + ": expected " + expectation(range) + ", found '" + text + "'",
+              flag + " must be " + expectation(range) + ", got '" + text + "'",
               describe(*command.app().get_option(flag)));
 }
 template int64_t read_number(const Command&, const std::string&, const std::string&,
@@ -151,7 +151,7 @@ std::string flag_help(const Command& command, const std::string& flag) {
 
 void add_texts(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& value_name, const std::string& help) {
-  // One value a flag: "--ref a b" must leave b to the arguments.
+  // One value per flag: in "--ref a b", b is a positional argument.
   command.app()
       .add_option(flag, values, help)
       ->type_name(value_name)
@@ -186,8 +186,8 @@ void add_switch(Command command, const std::string& flag, bool& value, const std
 
 void add_common_flags(Command command, CommonFlags& flags, const std::string& threads_help) {
   add_number(command, "--threads", flags.threads, {.min = 0, .max = kMaxThreads}, threads_help);
-  add_number(command, "--seed", flags.seed, {}, "where random numbers start");
-  add_switch(command, "--json", flags.json, "print the results as one JSON document");
+  add_number(command, "--seed", flags.seed, {}, "random seed");
+  add_switch(command, "--json", flags.json, "print the result as JSON");
 }
 
 std::string describe(const CLI::Option& option) {

@@ -1,11 +1,10 @@
-// A verb's flags: one line each, with the value checked and the default shown in the help.
+// The flags of a verb: one call each, with a range check and the default shown in the help.
 //
 //   add_text(ops, "--filter", options->filter, "TEXT", "only rows whose name contains TEXT");
 //   add_number(ops, "--seconds", options->seconds, {.min = 0.001}, "time for each row");
 //
-// The variable that a flag fills must live until the command has run; its value at the time of the
-// call is the default. A flag given twice counts as given last. A bad value throws an Error that
-// says what was expected.
+// The variable of a flag must live until the command has run; its initial value is the default. If a
+// flag is repeated, the last value counts. An invalid value throws an Error.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,7 @@ void add_number(Command command, const std::string& flag, uint64_t& value, Range
                 const std::string& help);
 void add_number(Command command, const std::string& flag, double& value, Range<double> range,
                 const std::string& help);
-// Without a default: `help` says what happens when it is not given.
+// Without a default value.
 void add_number(Command command, const std::string& flag, std::optional<double>& value,
                 Range<double> range, const std::string& help);
 void add_number(Command command, const std::string& flag, std::optional<int>& value,
@@ -45,7 +44,7 @@ void add_text(Command command, const std::string& flag, std::string& value,
 // Calls read(text) with the value of the flag.
 void add_value(Command command, const std::string& flag, const std::string& value_name,
                const std::string& help, std::function<void(const std::string& text)> read);
-// Of a flag that may be given several times: calls read(texts) with all values in their order.
+// A flag that may be repeated: calls read(texts) with all values in order.
 void add_values(Command command, const std::string& flag, const std::string& value_name,
                 const std::string& help,
                 std::function<void(const std::vector<std::string>& texts)> read);
@@ -53,10 +52,10 @@ void add_values(Command command, const std::string& flag, const std::string& val
 template <class T>
 T read_number(const Command& command, const std::string& flag, const std::string& text,
               Range<T> range);
-// May be given several times: `values` has them in their order.
+// May be repeated; `values` are in order.
 void add_texts(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& value_name, const std::string& help);
-// Takes all values up to the next flag, so only for verbs without arguments; may be given again.
+// Takes all values up to the next flag, so only for verbs without arguments; may be repeated.
 void add_files(Command command, const std::string& flag, std::vector<std::string>& values,
                const std::string& help);
 // An argument without a flag, FILE in `heed eval bleu FILE`; at most one.
@@ -70,16 +69,16 @@ void add_switch(Command command, const std::string& flag, bool& value, const std
 void add_switch(Command command, const std::string& flag, std::function<void()> on,
                 const std::string& help);
 
-// The flags that every verb takes and that mean the same everywhere.
+// The flags that all verbs have.
 struct CommonFlags {
-  int threads = 0;  // 0: every CPU this process may use
+  int threads = 0;  // 0: all CPUs of this process
   uint64_t seed = 0;
   bool json = false;
 };
 void add_common_flags(Command command, CommonFlags& flags,
-                      const std::string& threads_help = "threads to use; 0 means every CPU");
+                      const std::string& threads_help = "number of threads; 0: all CPUs");
 
-// "--threads N: threads to use …": what a hint says about one flag.
+// "--threads N: number of threads …", for hints.
 std::string describe(const CLI::Option& option);
 std::string flag_help(const Command& command, const std::string& flag);
 

@@ -93,40 +93,39 @@ TEST_F(Flags, TheLastOfARepeatedFlagCounts) {
 TEST_F(Flags, NumbersAreDecimal) {
   parse({"--layers", "010"});
   EXPECT_EQ(layers_, 10);
-  EXPECT_THAT(error({"--layers", "0x10"}), testing::HasSubstr("found '0x10'"));
+  EXPECT_THAT(error({"--layers", "0x10"}), testing::HasSubstr("got '0x10'"));
 }
 
 TEST_F(Flags, TakeTheWholeRangeOfSeeds) {
   parse({"--seed", "18446744073709551615"});
   EXPECT_EQ(common_.seed, UINT64_MAX);
   EXPECT_EQ(error({"--seed", "18446744073709551616"}),
-            "--seed: expected a whole number from 0 to 18446744073709551615, found "
+            "--seed must be an integer between 0 and 18446744073709551615, got "
             "'18446744073709551616'\n"
-            "--seed N: where random numbers start (default 0)");
+            "--seed N: random seed (default 0)");
 }
 
 TEST_F(Flags, AnErrorSaysWhatWasExpected) {
   EXPECT_EQ(error({"--layers", "0"}),
-            "--layers: expected a whole number from 1 to 100, found '0'\n"
+            "--layers must be an integer between 1 and 100, got '0'\n"
             "--layers N: layers of the model (default 6)");
-  EXPECT_THAT(error({"--rate", "-1"}), testing::HasSubstr("a number of at least 0, found '-1'"));
-  EXPECT_THAT(error({"--offset", "x"}), testing::HasSubstr("expected a number, found 'x'"));
+  EXPECT_THAT(error({"--rate", "-1"}), testing::HasSubstr("a number of at least 0, got '-1'"));
+  EXPECT_THAT(error({"--offset", "x"}), testing::HasSubstr("must be a number, got 'x'"));
 }
 
 TEST_F(Flags, RefuseWhatIsNoNumber) {
   for (const char* text : {"abc", "", " 1", "1 ", "1.5", "2x", "+1", "99999999999999999999"}) {
-    EXPECT_THAT(error({"--layers", text}), testing::HasSubstr("found '" + std::string(text) + "'"));
+    EXPECT_THAT(error({"--layers", text}), testing::HasSubstr("got '" + std::string(text) + "'"));
   }
   for (const char* text : {"nan", "inf", "1e999", "fast"}) {
-    EXPECT_THAT(error({"--rate", text}), testing::HasSubstr("found '" + std::string(text) + "'"));
+    EXPECT_THAT(error({"--rate", text}), testing::HasSubstr("got '" + std::string(text) + "'"));
   }
 }
 
 TEST_F(Flags, DescribeThemselves) {
   EXPECT_EQ(error({"--layers"}),
-            "--layers needs a value\n--layers N: layers of the model (default 6)");
-  EXPECT_EQ(error({"--json=1"}),
-            "--json takes no value\n--json: print the results as one JSON document");
+            "--layers requires a value\n--layers N: layers of the model (default 6)");
+  EXPECT_EQ(error({"--json=1"}), "--json takes no value\n--json: print the result as JSON");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Lines of files or of standard input, as many as there are at the moment.
+// Lines of files or of standard input, in portions.
 //
 //   LineFeed feed({"-"});
 //   for (std::vector<std::string> lines; feed.next(1000, lines);) …
 //
-// From standard input a line is given as soon as it is there, so that a program which writes one
-// and waits for its answer gets it; from a file they come in large portions.
+// Lines of standard input are returned as soon as they arrive, so that an interactive program gets its
+// answer; lines of files in large portions.
 #pragma once
 
 #include <condition_variable>
@@ -23,8 +23,7 @@ class LineFeed {
   LineFeed(const LineFeed&) = delete;
   LineFeed& operator=(const LineFeed&) = delete;
 
-  // At least one and at most `most` lines; false: there are no more. Throws not_found and what else
-  // can happen to files.
+  // Between one and `most` lines; false at the end. Throws not_found and other file errors.
   bool next(size_t most, std::vector<std::string>& lines);
 
  private:
@@ -32,8 +31,8 @@ class LineFeed {
   bool next_from_input(size_t most, std::vector<std::string>& lines);
 
   std::vector<std::string> paths_;
-  size_t path_ = 0;                  // at hand
-  std::vector<std::string> loaded_;  // lines of it that were not given
+  size_t path_ = 0;                  // current
+  std::vector<std::string> loaded_;  // lines that were not returned yet
   size_t given_ = 0;
   std::shared_ptr<Reader> reader_;
 };

@@ -14,7 +14,7 @@
 namespace heed::cli {
 namespace {
 
-// Lines answered at a time: enough to fill batches, few enough that results keep coming.
+// Lines per group: enough to fill batches, few enough for steady output.
 constexpr size_t kGroupLines = 512;
 constexpr size_t kGroupBytes = 1 << 20;
 constexpr size_t kReportedLines = 5;
@@ -30,21 +30,23 @@ std::string progress_text(int64_t lines, const LineReader& reader) {
 }  // namespace
 
 void add_line_flags(Command command, LineFlags& flags) {
-  add_text(command, "--model", flags.model, "DIR", "a model folder");
-  add_arguments(command, "FILE", flags.files, "text, one input a line; none or -: standard input");
+  add_text(command, "--model", flags.model, "DIR", "model folder");
+  add_arguments(command, "FILE", flags.files,
+                "text, one input per line; none or -: standard input");
   add_number(command, "--batch-tokens", flags.batch_tokens, {.min = 1, .max = 1 << 24},
-             "tokens that the model reads at once");
+             "maximum number of tokens per batch");
   add_number(command, "--max-tokens", flags.max_tokens, {.min = 0, .max = 1 << 24},
-             "cut inputs to so many tokens; 0 means as many as the model reads");
+             "truncate inputs to N tokens; 0: the model's maximum");
   add_common_flags(command, flags);
-  command.set_help("--json", "print one JSON object a line");
+  command.set_help("--json", "print one JSON object per line");
 }
 
 Model load_model(const std::string& folder, const std::string& example) {
   if (folder.empty()) throw Error(ErrorCode::invalid_argument, "--model is missing", example);
   if (!std::filesystem::exists(folder + "/config.json")) {
-    throw Error(ErrorCode::not_found, "--model: there is no " + folder + "/config.json",
-                "a model folder has config.json, model.safetensors and a tokenizer's files");
+    throw Error(ErrorCode::not_found,
+                "--model must be a model folder, but " + folder + "/config.json does not exist",
+                "a model folder contains config.json, model.safetensors and tokenizer files");
   }
   return Model::load(folder);
 }
@@ -80,10 +82,9 @@ TaskInput split_pair(const std::string& line, int64_t number) {
   const size_t tab = line.find('\t');
   if (tab == line.npos || line.find('\t', tab + 1) != line.npos) {
     throw Error(ErrorCode::invalid_argument,
-                "line " + std::to_string(number) +
-                    ": expected two texts with a tab between, found " +
+                "line " + std::to_string(number) + ": must be two texts separated by a tab, got " +
                     (tab == line.npos ? "no tab" : "more than one tab"),
-                "each line holds a pair: first<tab>second");
+                "each line is a pair: first<tab>second");
   }
   return {.text = line.substr(0, tab), .second = line.substr(tab + 1)};
 }
@@ -102,7 +103,7 @@ void CutLines::report() const {
     numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
   }
   if (count_ > static_cast<int64_t>(first_.size())) numbers += ", …";
-  std::fprintf(stderr, "warning: %lld %s longer than %lld tokens and %s cut: line %s\n",
+  std::fprintf(stderr, "warning: %lld %s longer than %lld tokens and %s truncated: line %s\n",
                static_cast<long long>(count_), count_ == 1 ? "input was" : "inputs were",
                static_cast<long long>(tokens_), count_ == 1 ? "was" : "were", numbers.c_str());
 }

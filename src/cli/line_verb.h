@@ -1,10 +1,10 @@
-// What the verbs share that take lines of text and answer each with a line.
+// Shared by verbs that process text line by line.
 //
-//   LineFlags flags;                                     // part of the verb's own
+//   LineFlags flags;                                     // base of the verb's flags
 //   add_line_flags(command, flags);
-//   each_lines(flags, [&](const Lines& lines) { … });    // some lines at a time, in order
+//   each_lines(flags, [&](const Lines& lines) { … });    // groups of lines, in order
 //
-// Results come as soon as a group of lines is done, so a file may be of any length.
+// Results are written after each group of lines, so files may be of any length.
 #pragma once
 
 #include <cstdint>
@@ -33,20 +33,20 @@ struct LineFlags : CommonFlags {
 };
 void add_line_flags(Command command, LineFlags& flags);
 
-// Loads --model; throws with `example` as the hint when it is missing.
+// Loads --model; if it is missing, throws with `example` as the hint.
 Model load_model(const std::string& folder, const std::string& example);
 
 struct Lines {
-  int64_t first = 1;  // the number of the first one
+  int64_t first = 1;  // line number of texts[0]
   std::vector<std::string> texts;
 };
-// From a terminal, one at a time. Shows progress.
+// Shows progress. From a terminal, one line at a time.
 void each_lines(const LineFlags& flags, const std::function<void(const Lines& lines)>& visit);
 
-// "a<tab>b" as a pair; throws, naming line `number`, when there is not exactly one tab.
+// Splits "a<tab>b"; throws with the line number unless there is exactly one tab.
 TaskInput split_pair(const std::string& line, int64_t number);
 
-// Remembers which lines were longer than the model reads, and says so on standard error at the end.
+// Collects the numbers of truncated lines for a warning at the end.
 class CutLines {
  public:
   void add(int64_t number, const TaskResult& result);

@@ -21,7 +21,7 @@ TEST(SplitPair, TakesExactlyOneTab) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()),
-              "line 17: expected two texts with a tab between, found more than one tab");
+              "line 17: must be two texts separated by a tab, got more than one tab");
   }
 }
 
@@ -58,8 +58,9 @@ TEST(CutLinesReport, NamesTheFirstFew) {
   for (int64_t line = 1; line <= 9; ++line) cut.add(line, {.tokens = 64, .truncated = line > 2});
   testing::internal::CaptureStderr();
   cut.report();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "warning: 7 inputs were longer than 64 tokens and were cut: line 3, 4, 5, 6, 7, …\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "warning: 7 inputs were longer than 64 tokens and were truncated: line 3, 4, 5, 6, 7, …\n");
   testing::internal::CaptureStderr();
   CutLines().report();
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");

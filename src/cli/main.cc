@@ -18,9 +18,9 @@ namespace heed::cli {
 namespace {
 
 // The contract with scripts; 70 is EX_SOFTWARE of sysexits.h.
-constexpr int kFine = 0, kUserError = 2, kOurBug = 70;
+constexpr int kSuccess = 0, kUserError = 2, kInternalError = 70;
 
-// "heed bench ops": the command without its flags and what follows them.
+// "heed bench ops": the command without flags and arguments.
 std::string command_of(int argc, char** argv) {
   std::string command = "heed";
   for (int i = 1; i < std::min(argc, 3); ++i) {
@@ -33,17 +33,17 @@ std::string command_of(int argc, char** argv) {
   return command;
 }
 
-// For errors from deep within, which know nothing of the command.
+// Hints for library errors that have none.
 std::string usual_hint(ErrorCode code, const std::string& command) {
   switch (code) {
     case ErrorCode::not_found:
-      return "check the name, and that you may read it";
+      return "check the path and its permissions";
     case ErrorCode::corrupt_file:
-      return "the file may be incomplete or of another kind: fetch or write it again";
+      return "the file may be incomplete or of another format: download or write it again";
     case ErrorCode::out_of_memory:
-      return "ask for less at once, or free some memory";
+      return "reduce the batch or the model size, or free memory";
     default:
-      return "'" + command + " --help' says what is expected";
+      return "see '" + command + " --help'";
   }
 }
 
@@ -57,8 +57,8 @@ int report_bug(std::string_view what) {
   constexpr std::string_view kPrefix = "internal error";  // HEED_CHECK's messages have it already
   const bool has_prefix = what.starts_with(kPrefix);
   print_message("error", (has_prefix ? "" : std::string(kPrefix) + ": ") + std::string(what));
-  print_message("hint", "this is a bug in Heed: please report it with the command that you ran");
-  return kOurBug;
+  print_message("hint", "this is a bug in Heed: please report it with the full command");
+  return kInternalError;
 }
 
 int run(int argc, char** argv) {
@@ -68,21 +68,21 @@ int run(int argc, char** argv) {
     add_verbs(program);
     program.run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), out);
     out.flush();
-    return kFine;
+    return kSuccess;
   } catch (const ReaderGone&) {
-    return kFine;
+    return kSuccess;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::internal) return report_bug(error.what());
     return report_user_error(error, command_of(argc, argv));
   } catch (const std::bad_alloc&) {
-    return report_user_error(Error(ErrorCode::out_of_memory, "there is not enough memory"),
+    return report_user_error(Error(ErrorCode::out_of_memory, "out of memory"),
                              command_of(argc, argv));
   } catch (const std::system_error& error) {
-    // std::thread's, where the system allows no more of them.
+    // Thrown by std::thread at the system's thread limit.
     if (error.code() != std::errc::resource_unavailable_try_again) return report_bug(error.what());
     return report_user_error(
         Error(ErrorCode::out_of_memory, std::string("cannot start a thread: ") + error.what(),
-              "use fewer threads, or end other programs"),
+              "use fewer threads (--threads), or stop other programs"),
         command_of(argc, argv));
   } catch (const std::exception& error) {
     return report_bug(error.what());

@@ -1,4 +1,4 @@
-// The folder that a command writes a model or a tokenizer to: a typo in --out must lose nothing.
+// Checks of --out, so that a typing error does not overwrite files.
 #pragma once
 
 #include <string>

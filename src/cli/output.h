@@ -1,5 +1,4 @@
-// Results on their way to standard output, with every write checked: a full disk must not look
-// like success.
+// Standard output with checked writes: a full disk is an error.
 #pragma once
 
 #include <cstdio>
@@ -9,15 +8,15 @@
 
 namespace heed::cli {
 
-// The reader of our output has closed it, as `head` does. Nobody is left to write for, so the
-// command ends quietly: this is not an Error.
+// The reader of standard output has closed it, as `head` does. The command ends with status 0: not an
+// Error.
 class ReaderGone : public std::exception {
  public:
-  const char* what() const noexcept override { return "the reader of the output has gone"; }
+  const char* what() const noexcept override { return "standard output was closed by its reader"; }
 };
 
-// One line "label: text" on standard error. What a file or a flag has brought into the text must
-// not steer the terminal or fill it: see printable().
+// One line "label: text" on standard error. The text is made printable(), because parts of files and flags
+// could contain control sequences.
 void print_message(std::string_view label, std::string_view text);
 
 // The text as one line that is safe to show: a space for a line break, \x1b and the like for

@@ -55,14 +55,14 @@ TEST(Output, AFullDiskIsAnError) {
   out.write("lost");
   try {
     out.flush();
-    FAIL() << "a full disk went unnoticed";
+    FAIL() << "a full disk was not detected";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), testing::HasSubstr("No space left on device"));
     EXPECT_FALSE(e.hint().empty());
   }
 }
 
-TEST(Output, AReaderThatHasGoneIsNoError) {
+TEST(Output, AClosedReaderIsNoError) {
   std::signal(SIGPIPE, SIG_IGN);  // as main() does
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

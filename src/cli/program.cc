@@ -24,8 +24,8 @@ constexpr const char* kExamples =
     "  heed bench translate --preset transformer-base --beam 4\n"
     "  heed translate --help              the flags of one verb\n"
     "\n"
-    "Results go to standard output, progress to standard error. Exit status: 0 fine,\n"
-    "2 a mistake in what was asked for, 70 a mistake of Heed's own.";
+    "Results go to standard output, progress to standard error. Exit status: 0 success,\n"
+    "2 invalid argument or input, 70 internal error.";
 
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -40,7 +40,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// The commands in the order they were named: heed, bench, ops.
+// The selected commands, from the root: heed, bench, ops.
 std::vector<const CLI::App*> chosen_commands(const CLI::App& heed) {
   std::vector<const CLI::App*> path = {&heed};
   while (!path.back()->get_subcommands().empty()) {
@@ -70,15 +70,15 @@ std::vector<std::string> flag_names(const CLI::App& command) {
   return names;
 }
 
-// A verb is asked for on its own, a topic with its verb in front.
+// Topics are named with their verb, verbs alone.
 std::string kind_of_subcommand(const CLI::App& command) {
   return command.get_parent() ? full_name(command) + ": unknown topic" : "unknown verb";
 }
 
-// "did you mean 'bench'?", or where to read the names when none is near.
-std::string suggestion(const std::string& wanted, const std::vector<std::string>& names,
+// "did you mean 'bench'?", or a pointer to --help when no name is similar.
+std::string suggestion(const std::string& given, const std::vector<std::string>& names,
                        const CLI::App& command) {
-  const auto name = nearest(wanted, names);
+  const auto name = nearest(given, names);
   return name ? "did you mean '" + *name + "'?" : see_help(command);
 }
 
@@ -113,7 +113,7 @@ void refuse_unknown_arguments(const std::vector<const CLI::App*>& commands) {
 }
 
 // CLI11 says "--threads: 1 required N missing" or "json was given a disallowed flag override"; the
-// flag's name is the part worth keeping.
+// only the flag's name is kept.
 Error wrong_value_count(const CLI::App& command, const CLI::ArgumentMismatch& mismatch) {
   std::string flag = mismatch.what();
   flag.erase(std::min(flag.find_first_of(": "), flag.size()));
@@ -121,11 +121,11 @@ Error wrong_value_count(const CLI::App& command, const CLI::ArgumentMismatch& mi
   const CLI::Option* option = command.get_option_no_throw(flag);
   if (option == nullptr) return {ErrorCode::invalid_argument, mismatch.what(), see_help(command)};
   const bool is_switch = option->get_items_expected_max() == 0;
-  return {ErrorCode::invalid_argument, flag + (is_switch ? " takes no value" : " needs a value"),
+  return {ErrorCode::invalid_argument, flag + (is_switch ? " takes no value" : " requires a value"),
           describe(*option)};
 }
 
-// CLI11 takes `--flag=` for `--flag` and would swallow the next argument as its value.
+// CLI11 treats `--flag=` as `--flag` and would take the next argument as its value.
 std::vector<std::string> split_empty_values(std::vector<std::string> arguments) {
   std::vector<std::string> result;
   for (std::string& argument : arguments) {
@@ -172,8 +172,8 @@ std::vector<Command> Command::subcommands() const {
 }
 
 Program::Program()
-    : heed_(std::make_unique<CLI::App>("The Transformer in modern C++: one library, one command.",
-                                       "heed")) {
+    : heed_(std::make_unique<CLI::App>(
+          "Heed: Transformers on CPUs. Training, inference and evaluation.", "heed")) {
   heed_->formatter(std::make_shared<HelpFormatter>());
   heed_->set_help_flag("-h,--help", "show this help");
   heed_->set_version_flag("-V,--version", std::string("heed ") + version(), "show the version");
@@ -193,7 +193,7 @@ Command Program::add_verb(const std::string& name, const std::string& summary) {
 
 Program::Request Program::parse(std::vector<std::string> arguments) {
   arguments = split_empty_values(std::move(arguments));
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them last first
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 expects reversed order
   Request request = Request::run;
   try {
     heed_->parse(std::move(arguments));
@@ -212,15 +212,15 @@ Program::Request Program::parse(std::vector<std::string> arguments) {
 }
 
 void Program::run(std::vector<std::string> arguments, Output& out) {
-  const bool nothing_asked = arguments.empty();
+  const bool no_arguments = arguments.empty();
   const Request request = parse(std::move(arguments));
   if (request == Request::version) return out.write(heed_->version() + "\n");
-  if (request == Request::help || nothing_asked) return out.write(heed_->help());
+  if (request == Request::help || no_arguments) return out.write(heed_->help());
 
   const CLI::App& command = *chosen_commands(*heed_).back();
   const auto action = actions_.find(&command);
   if (action == actions_.end()) {
-    throw Error(ErrorCode::invalid_argument, full_name(command) + " needs a topic",
+    throw Error(ErrorCode::invalid_argument, full_name(command) + " requires a topic",
                 "one of: " + CLI::detail::join(subcommand_names(command), ", "));
   }
   action->second(out);

@@ -74,7 +74,7 @@ TEST_F(ProgramTest, HelpListsVerbsAndFlags) {
   EXPECT_THAT(output({"--version"}), StartsWith("heed "));
 }
 
-TEST_F(ProgramTest, AnUnknownNameBringsTheNearestOne) {
+TEST_F(ProgramTest, AnUnknownNameSuggestsTheNearestOne) {
   EXPECT_EQ(error({"gret"}), "unknown verb 'gret' | did you mean 'greet'?");
   EXPECT_EQ(error({"count", "pu"}), "heed count: unknown topic 'pu' | did you mean 'up'?");
   EXPECT_EQ(error({"greet", "--nmae", "Ada"}),
@@ -83,7 +83,7 @@ TEST_F(ProgramTest, AnUnknownNameBringsTheNearestOne) {
             "heed greet: unknown flag '--nmae' | did you mean '--name'?");
 }
 
-TEST_F(ProgramTest, ANameFarFromAllBringsTheHelp) {
+TEST_F(ProgramTest, AnUnknownNameWithoutSuggestionPointsToHelp) {
   EXPECT_EQ(error({"cook"}), "unknown verb 'cook' | run 'heed --help'");
   EXPECT_EQ(error({"greet", "--verbose"}),
             "heed greet: unknown flag '--verbose' | run 'heed greet --help'");
@@ -91,12 +91,12 @@ TEST_F(ProgramTest, ANameFarFromAllBringsTheHelp) {
             "heed greet: unexpected argument 'Ada' | run 'heed greet --help'");
 }
 
-TEST_F(ProgramTest, AFlagBeforeItsVerbIsToldWhereToGo) {
+TEST_F(ProgramTest, AFlagBeforeItsVerbGetsAHint) {
   EXPECT_EQ(error({"--loud", "greet"}),
             "heed: unknown flag '--loud' | put it last: heed greet --loud");
 }
 
-TEST_F(ProgramTest, AskingForHelpDoesNotHideAMistake) {
+TEST_F(ProgramTest, HelpDoesNotHideAnError) {
   EXPECT_EQ(error({"gret", "--help"}), "unknown verb 'gret' | did you mean 'greet'?");
 }
 
@@ -106,12 +106,12 @@ TEST_F(ProgramTest, OneVerbAtATime) {
 
 TEST_F(ProgramTest, CountsValues) {
   EXPECT_EQ(error({"greet", "--name"}),
-            "--name needs a value | --name TEXT: whom to greet (default you)");
+            "--name requires a value | --name TEXT: whom to greet (default you)");
   EXPECT_EQ(error({"greet", "--loud=yes"}), "--loud takes no value | --loud: shout");
 }
 
 TEST_F(ProgramTest, AVerbWithTopicsNeedsOne) {
-  EXPECT_EQ(error({"count"}), "heed count needs a topic | one of: up");
+  EXPECT_EQ(error({"count"}), "heed count requires a topic | one of: up");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace heed::cli {
 namespace {
 
 // To the start of the line, then erase to its end (ECMA-48 EL): every terminal since the VT100.
-constexpr const char* kStartAfresh = "\r\033[K";
+constexpr const char* kClearLine = "\r\033[K";
 
 // The first characters of a UTF-8 text.
 std::string_view first_characters(std::string_view text, size_t most) {
@@ -25,7 +25,7 @@ std::string_view first_characters(std::string_view text, size_t most) {
 
 ProgressLine::ProgressLine() : ProgressLine(stderr, isatty(STDERR_FILENO) == 1) {}
 
-// One less than there are: some terminals go on to the next line as soon as the last one is full.
+// One less than the width: some terminals wrap when the last column is filled.
 size_t ProgressLine::columns() const {
   winsize size{};
   const bool known = ioctl(fileno(file_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -35,14 +35,14 @@ size_t ProgressLine::columns() const {
 void ProgressLine::show(std::string_view text) {
   if (!shown_) return;
   text = first_characters(text, columns());
-  std::fprintf(file_, "%s%.*s", kStartAfresh, static_cast<int>(text.size()), text.data());
+  std::fprintf(file_, "%s%.*s", kClearLine, static_cast<int>(text.size()), text.data());
   std::fflush(file_);
   dirty_ = true;
 }
 
 void ProgressLine::clear() {
   if (!dirty_) return;
-  std::fputs(kStartAfresh, file_);
+  std::fputs(kClearLine, file_);
   std::fflush(file_);
   dirty_ = false;
 }

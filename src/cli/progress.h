@@ -1,7 +1,7 @@
-// One line on standard error that says how far a command has come, rewritten in place.
+// A progress line on standard error, rewritten in place.
 //
-// Nothing is shown unless standard error is a terminal: in a log file the line would be noise. What
-// is wider than the terminal is cut: a line that wraps can only be rewritten in its last part.
+// Shown only if standard error is a terminal. Cut to its width, because a wrapped line cannot be
+// rewritten.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(std::string_view text);
-  size_t columns() const;  // that fit, as the terminal is now; many where it does not tell
+  size_t columns() const;  // current width of the terminal; large if unknown
   void clear();
 
  private:
   std::FILE* file_;
   bool shown_;
-  bool dirty_ = false;  // whether a text stands on the line
+  bool dirty_ = false;  // whether the line has text
 };
 
 }  // namespace heed::cli

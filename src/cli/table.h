@@ -1,4 +1,4 @@
-// A table in plain text, its columns as wide as their widest cell.
+// A plain-text table with aligned columns.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  void add_row(std::vector<std::string> cells);  // one cell a column
+  void add_row(std::vector<std::string> cells);  // one cell per column
 
-  // The titles, then the rows, each ended by a newline and with no spaces at its end.
+  // The titles, then the rows; each line without trailing spaces.
   std::string text() const;
 
  private:

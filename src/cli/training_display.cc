@@ -16,7 +16,7 @@ std::atomic<bool> stop_requested = false;
 
 constexpr double kBarSeconds = 0.1, kLineSeconds = 10;
 
-// With the text behind it, as long as fits; none where hardly any would.
+// As wide as fits before the text; empty if there is not enough room.
 std::string bar(double share, size_t columns, size_t text) {
   constexpr size_t kMostCells = 20, kLeastCells = 4, kFrame = 3;  // [] and a space
   if (columns < text + kFrame + kLeastCells) return "";
@@ -38,7 +38,7 @@ StopOnInterrupt::StopOnInterrupt() : stack_(size_t{1} << 16) {
   action.sa_handler = [](int signal) {
     constexpr int kKilledBySignal = 128;  // what shells report
     if (stop_requested.exchange(true)) _exit(kKilledBySignal + signal);
-    constexpr std::string_view kStopping = "\nstopping after this step; again to exit now\n";
+    constexpr std::string_view kStopping = "\nstopping after this step; press again to exit now\n";
     const int before = errno;
     [[maybe_unused]] const ssize_t written =
         write(STDERR_FILENO, kStopping.data(), kStopping.size());
@@ -58,7 +58,8 @@ const std::atomic<bool>& StopOnInterrupt::requested() { return stop_requested; }
 
 bool one_of_several() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets any
+    const char* size =
+        std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the environment is not changed
     if (size && std::atoi(size) > 1) return true;
   }
   return false;

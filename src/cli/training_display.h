@@ -1,4 +1,4 @@
-// What `heed train` and `heed sweep` share: the line that tells how far a training is, and Ctrl-C.
+// Shared by heed train and heed sweep: the progress line and Ctrl-C.
 #pragma once
 
 #include <unistd.h>
@@ -15,11 +15,11 @@
 
 namespace heed::cli {
 
-// While it lives, the first Ctrl-C (or SIGTERM) asks for a stop, and says so, and the second one
-// ends the process. One at a time, and on the main thread, which is the one that signals go to.
+// RAII: the first Ctrl-C (or SIGTERM) requests a stop, the second one exits. One instance at a time,
+// on the main thread, which receives the signals.
 //
-// The handler has a stack of its own: oneDNN's products keep numbers further below the stack
-// pointer than the system leaves alone, and a handler on the same stack overwrites them.
+// The handler runs on an alternate stack: oneDNN's kernels store data below the red zone of the stack,
+// which a handler on the same stack would overwrite.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();
@@ -36,12 +36,12 @@ class StopOnInterrupt {
   std::vector<char> stack_;
 };
 
-// Whether mpirun has started this process as one of several, as Open MPI and MPICH tell it.
+// Whether mpirun has started several processes (Open MPI and MPICH).
 bool one_of_several();
 
 std::string duration(double seconds);  // "2h5m", "3m20s", "7s"
 
-// A bar that is rewritten on a terminal; elsewhere a plain line now and then.
+// A progress bar on a terminal; otherwise a plain line from time to time.
 class TrainingDisplay {
  public:
   void step(const TrainProgress& p);

@@ -5,7 +5,7 @@
 namespace heed::cli {
 namespace {
 
-TEST(StopOnInterrupt, AsksForAStopFromAStackOfItsOwn) {
+TEST(StopOnInterrupt, RequestsAStopOnAnAlternateStack) {
   struct sigaction before {};
   sigaction(SIGINT, nullptr, &before);
   {
@@ -21,7 +21,7 @@ TEST(StopOnInterrupt, AsksForAStopFromAStackOfItsOwn) {
     testing::internal::CaptureStderr();
     std::raise(SIGINT);
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
-              "\nstopping after this step; again to exit now\n");
+              "\nstopping after this step; press again to exit now\n");
     EXPECT_TRUE(StopOnInterrupt::requested());
   }
   struct sigaction after {};

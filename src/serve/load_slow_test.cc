@@ -24,8 +24,8 @@ constexpr uint64_t kKvBytes = 256 << 20;
 
 // Of each model: there are three of them, and 64 clients.
 int threads() {
-  const char* wish = std::getenv("HEED_LOAD_THREADS");
-  return wish != nullptr ? std::atoi(wish) : 1;
+  const char* value = std::getenv("HEED_LOAD_THREADS");
+  return value != nullptr ? std::atoi(value) : 1;
 }
 
 // What this process has computed, clients and all.
@@ -67,8 +67,8 @@ class LoadTest : public ServeTest {
   }
 
   static double test_seconds() {
-    const char* wish = std::getenv("HEED_LOAD_SECONDS");
-    return wish != nullptr ? std::atof(wish) : 60;
+    const char* value = std::getenv("HEED_LOAD_SECONDS");
+    return value != nullptr ? std::atof(value) : 60;
   }
 
   // Tokens a second of the engine without a server, with as many texts under way.

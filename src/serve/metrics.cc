@@ -65,10 +65,10 @@ std::string Metrics::text() const {
         label("route", key.first) + "," + label("status", std::to_string(key.second)),
         static_cast<double>(count));
   }
-  std::string text =
-      metric_text("heed_requests_total", "counter", "Requests that were answered.", requests);
+  std::string text = metric_text("heed_requests_total", "counter", "Requests answered.", requests);
   const std::string name = "heed_request_seconds";
-  text += head(name, "histogram", "From a request's head to its answer's last byte.");
+  text += head(name, "histogram",
+               "Request duration in seconds, from the head to the last byte of the reply.");
   for (const auto& [route, latency] : latencies_) {
     const std::string of_route = label("route", route);
     int64_t sum = 0;
@@ -81,9 +81,9 @@ std::string Metrics::text() const {
     text += name + "_sum{" + of_route + "} " + number(latency.sum) + "\n";
     text += name + "_count{" + of_route + "} " + std::to_string(latency.count) + "\n";
   }
-  text += metric_text("heed_input_tokens_total", "counter", "Tokens that models have read.",
+  text += metric_text("heed_input_tokens_total", "counter", "Input tokens.",
                       {{"", static_cast<double>(input_tokens_)}});
-  text += metric_text("heed_output_tokens_total", "counter", "Tokens that models have written.",
+  text += metric_text("heed_output_tokens_total", "counter", "Generated tokens.",
                       {{"", static_cast<double>(output_tokens_)}});
   return text;
 }

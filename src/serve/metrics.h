@@ -1,4 +1,4 @@
-// What the server counts, in the text form that Prometheus reads.
+// Server metrics in the Prometheus text format.
 //
 //   metrics.count_request({.route = "/translate", .status = 200, .seconds = 0.12});
 //   std::string text = metrics.text();
@@ -18,7 +18,7 @@ namespace heed::serve {
 class Metrics {
  public:
   struct Done {
-    std::string route;  // its pattern, so that there are only so many
+    std::string route;  // the pattern of the route, to bound the number of labels
     int status = 200;
     double seconds = 0;
   };
@@ -28,7 +28,7 @@ class Metrics {
   std::string text() const;
 
  private:
-  // Upper ends of the histogram's buckets, in seconds.
+  // Upper bounds of the histogram buckets, in seconds.
   static constexpr std::array<double, 13> kBuckets = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                       0.25,  0.5,    1,     2.5,  10,    60};
   struct Latency {
@@ -43,11 +43,11 @@ class Metrics {
   int64_t input_tokens_ = 0, output_tokens_ = 0;
 };
 
-// One gauge or counter with its help; `values` are of labels ("model=\"gpt\"", or none).
+// One gauge or counter with its help; `values` are pairs of labels (model="gpt", or empty) and value.
 std::string metric_text(std::string_view name, std::string_view type, std::string_view help,
                         const std::vector<std::pair<std::string, double>>& values);
 
-// A label's value: name="…" with what must be escaped.
+// name="value", escaped.
 std::string label(std::string_view name, std::string_view value);
 
 }  // namespace heed::serve

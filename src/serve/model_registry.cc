@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kParsing = "parsing";  // Model::task()
 
-// "en" of "__en__", ">>en<<" or "en_XX"; "eng_Latn" as it is. Empty: no language's token.
+// "en" of "__en__", ">>en<<" or "en_XX"; "eng_Latn" as it is. Empty: not a language token.
 std::string language_of(const std::string& piece) {
   static const std::regex kForms(
       "__([a-z]{2,3})__|>>([a-zA-Z_]{2,12})<<|([a-z]{2})_[A-Z]{2}|([a-z]{3}_[A-Z][a-z]{3})");
@@ -39,20 +39,20 @@ Languages find_languages(const std::string& name, const std::string& folder, con
   Languages from_name = languages_in(name);
   if (from_name.sources.empty()) from_name = languages_in(default_model_name(folder));
   std::set<std::string> named;
-  bool wishes_in_source = false;  // Marian's: only what comes out is named
+  bool has_marian_tokens = false;  // >>de<< in the source selects the target language only
   const Tokenizer& tokenizer = model.tokenizer();
   for (int64_t id = 0; id < tokenizer.vocabulary_size(); ++id) {
     const std::string piece = tokenizer.piece(static_cast<int32_t>(id));
     const std::string language = language_of(piece);
     if (language.empty()) continue;
     named.insert(language);
-    wishes_in_source = wishes_in_source || piece.starts_with(">>");
+    has_marian_tokens = has_marian_tokens || piece.starts_with(">>");
   }
-  // A word or two of that form may be in any vocabulary.
+  // A single piece of that form may be a word.
   constexpr size_t kFewest = 2;
   if (named.size() < kFewest) return from_name;
   Languages result{.sources = named, .targets = named, .has_tokens = true};
-  if (wishes_in_source) result.sources = from_name.sources;
+  if (has_marian_tokens) result.sources = from_name.sources;
   return result;
 }
 
@@ -175,14 +175,14 @@ void ModelRegistry::load(const std::string& name, const std::string& folder) {
   const std::lock_guard lock(mutex_);
   const auto old = std::ranges::find(models_, name, [](const auto& m) { return m->name(); });
   if (old != models_.end()) {
-    std::swap(*old, model);  // the old one ends when the lock is gone, and its last request done
+    std::swap(*old, model);  // the old model is destroyed outside the lock, after its last request
   } else {
     models_.push_back(std::move(model));
   }
 }
 
 bool ModelRegistry::unload(const std::string& name) {
-  ServedModelPtr old;  // ends after the lock
+  ServedModelPtr old;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(models_, name, [](const auto& m) { return m->name(); });
   if (found == models_.end()) return false;

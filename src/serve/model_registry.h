@@ -1,8 +1,8 @@
-// The models that are served, by name; they may come and go while requests run.
+// The loaded models by name; models may be loaded and unloaded while requests run.
 //
 //   ModelRegistry registry({.threads = 4});
 //   registry.load("en-de", "models/en-de");
-//   std::shared_ptr<ServedModel> model = registry.find("en-de");   // lives as long as it is held
+//   std::shared_ptr<ServedModel> model = registry.find("en-de");   // shared ownership
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@
 namespace heed::serve {
 
 struct ModelSettings {
-  int threads = 0;                               // of each model; 0: every CPU
-  uint64_t kv_memory_bytes = uint64_t{1} << 30;  // of each model that generates
+  int threads = 0;                               // per model; 0: all CPUs
+  uint64_t kv_memory_bytes = uint64_t{1} << 30;  // KV cache of each model that generates
 };
 
-// Which languages a model translates between; any of the first into any of the second.
+// The languages of a translation model: any source into any target.
 struct Languages {
   std::set<std::string> sources{}, targets{};
-  bool has_tokens = false;  // the model is told which: it must be given them
+  bool has_tokens = false;  // languages are selected by tokens: requests must name them
 };
 
-// A model and what answers with it, made when first asked for. Safe to use from many threads.
+// A model with its engine and tasks, each created on first use. Thread-safe.
 class ServedModel {
  public:
   ServedModel(std::string name, std::string folder, const ModelSettings& settings);
@@ -57,12 +57,12 @@ class ServedModel {
   const ModelInfo& info();
   TaskOptions task_options() const { return {.threads = settings_.threads}; }
 
-  // It was trained to write trees. Where nobody knows what a model was trained for, it is taken to
-  // translate; whoever names it may have it parse all the same.
+  // Whether the config says that it was trained to generate trees. A model of unknown task counts as a
+  // translator; /v1/heed/parse still accepts it by name.
   bool is_parser() const;
-  // What it is offered for: "translate", "complete", "classify", …
+  // "translate", "complete", "classify", …
   std::vector<std::string> abilities() const;
-  // Nothing while no engine runs.
+  // Empty before the engine is created.
   std::optional<EngineStatistics> statistics() const;
 
  private:
@@ -92,14 +92,14 @@ class ModelRegistry {
  public:
   explicit ModelRegistry(const ModelSettings& settings) : settings_(settings) {}
 
-  // In the place of one with the same name, once it is loaded; requests under way keep theirs.
-  // Throws Error; then everything is as it was.
+  // Replaces a model of the same name after loading; running requests keep the old one. On Error
+  // nothing has changed.
   void load(const std::string& name, const std::string& folder);
   bool unload(const std::string& name);
-  // All of them from their folders. The errors of those that stay as they were, one a line.
+  // Reloads all models. Returns the errors of those that could not be loaded and are kept.
   std::vector<std::string> reload();
 
-  ServedModelPtr find(const std::string& name) const;  // null: there is none
+  ServedModelPtr find(const std::string& name) const;  // null: no such model
   std::vector<ServedModelPtr> all() const;             // in the order of loading
 
  private:
@@ -109,9 +109,9 @@ class ModelRegistry {
   std::vector<ServedModelPtr> models_;
 };
 
-// What a folder is called unless told otherwise: its own name.
+// The name of a model without --model NAME=: the folder's name.
 std::string default_model_name(const std::string& folder);
-// Letters, digits and . _ - : what fits into an address. Throws invalid_argument.
+// Letters, digits and . _ - only, for use in paths. Throws invalid_argument.
 void check_model_name(const std::string& name);
 
 }  // namespace heed::serve

@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 
 constexpr int kMostDepth = 4;             // sweeps, their rows, and folders to sort them into
 constexpr size_t kMostRuns = 1000;        // listed
-constexpr size_t kMostFolders = 20'000;   // looked into
-constexpr int64_t kMostBytes = 64 << 20;  // of a log; what comes after is not shown
-// A chart has fewer points than this: of longer trainings every second, third … step is told.
+constexpr size_t kMostFolders = 20'000;   // visited
+constexpr int64_t kMostBytes = 64 << 20;  // of a log; the rest is ignored
+// Longer runs are subsampled; a chart has fewer points than this.
 constexpr size_t kMostTrainRecords = 2000;
 
 struct FileState {
@@ -36,7 +36,7 @@ std::optional<FileState> state_of(const fs::path& file) {
   return FileState{info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
-// Null for what is no JSON, or so deep that it could not be written into a reply.
+// Null for invalid JSON, or JSON too deep to serialize.
 Json parse_readable(const std::string& text) {
   if (is_too_deep_json(text)) return nullptr;
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -44,10 +44,10 @@ Json parse_readable(const std::string& text) {
 }
 
 struct Log {
-  // Of a step that comes again after a resumption, the last; of too many train records, some.
+  // The last record of each step (steps repeat after a resume); train records are subsampled.
   Json records = Json::array();
-  // As its last record says. A second run may have ended at the step where the first one did, and
-  // then the record of the end stands where it stood.
+  // Whether the last record is "end". A resumed run may end at the same step as before, so the
+  // position of the end record does not tell.
   bool has_ended = false;
 };
 
@@ -61,7 +61,7 @@ Log read_log(const fs::path& file) {
   for (std::string line; bytes < kMostBytes && std::getline(stream, line);) {
     bytes += static_cast<int64_t>(line.size()) + 1;
     Json record = parse_readable(line);
-    // The last line of a training that was killed may be half a line.
+    // The last line may be incomplete if the run was killed.
     if (!record.is_object() || !record.contains("kind") || !record["kind"].is_string() ||
         !record.contains("step") || !record["step"].is_number_integer()) {
       continue;
@@ -92,7 +92,7 @@ std::vector<RunEntry> RunsFolder::list() const {
   std::vector<RunEntry> runs;
   size_t seen = 0;
   std::error_code error;
-  // Links to folders are not followed: they may lead anywhere, and in circles.
+  // Symbolic links are not followed: they may leave the folder or form cycles.
   fs::recursive_directory_iterator at(folder_, fs::directory_options::skip_permission_denied,
                                       error);
   const auto add = [&](const fs::path& folder, const char* file, bool is_sweep) {
@@ -103,7 +103,7 @@ std::vector<RunEntry> RunsFolder::list() const {
                     .updated_at = state->seconds});
     return true;
   };
-  // The folder itself may be the run.
+  // The folder itself may be a run.
   add(folder_, "table.json", true);
   add(folder_, "log.jsonl", false);
   for (; !error && at != fs::end(at) && runs.size() < kMostRuns && seen < kMostFolders;
@@ -113,7 +113,7 @@ std::vector<RunEntry> RunsFolder::list() const {
     ++seen;
     if (at.depth() >= kMostDepth - 1) at.disable_recursion_pending();
     add(at->path(), "table.json", true);
-    // Nothing but its own files is inside a training's folder.
+    // A run has no runs inside.
     if (add(at->path(), "log.jsonl", false)) at.disable_recursion_pending();
   }
   std::ranges::stable_sort(runs, std::greater{}, &RunEntry::updated_at);

@@ -1,10 +1,10 @@
-// Trainings and sweeps in a folder, as their own files tell of them, while they run and afterwards.
+// Training runs and sweeps below a folder, read from log.jsonl and table.json.
 //
 //   RunsFolder runs("runs");
 //   for (const RunEntry& run : runs.list()) …       // "multi30k", "table3", "table3/base"
 //   Json log = *runs.read("multi30k");
 //
-// Only what list() names is ever read, so a name cannot lead out of the folder.
+// Only runs that list() returns are read, so a name cannot leave the folder.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class RunsFolder {
  public:
   explicit RunsFolder(std::string folder) : folder_(std::move(folder)) {}
 
-  // The latest first. Folders that cannot be read are left out.
+  // Latest first, without unreadable folders.
   std::vector<RunEntry> list() const;
 
   // {"name", "kind": "training", "version", "updated_at", "is_finished", "records": […]}, where the
-  // records are log.jsonl's, each step once and at most some thousand of them; or
-  // {…, "kind": "sweep", "table": table.json}. With the version that the caller has already, only
-  // {"name", "version", "unchanged": true}. Nothing: there is no such run.
+  // records are log.jsonl's, each step once, subsampled to a few thousand; or
+  // {…, "kind": "sweep", "table": table.json}. If known_version is current, only
+  // {"name", "version", "unchanged": true}. Empty: no such run.
   std::optional<Json> read(const std::string& name, const std::string& known_version = {}) const;
 
  private:

@@ -12,25 +12,27 @@
 namespace heed {
 namespace {
 
-// For connections that are just being closed, when everything is answered.
-constexpr std::chrono::milliseconds kLastWords{2000};
-// How often a second signal is looked for.
-constexpr double kGlance = 0.1;
-// For what was cancelled to notice.
+// For closing connections after the last reply.
+constexpr std::chrono::milliseconds kCloseTime{2000};
+// Polling interval for a second signal.
+constexpr double kPollSeconds = 0.1;
+// For cancelled requests to return.
 constexpr double kCancelSeconds = 10;
 
 ServerOptions checked(ServerOptions options) {
   const auto is_empty = [](const std::string& key) { return key.empty(); };
   if (std::ranges::any_of(options.api_keys, is_empty)) {
-    throw Error(ErrorCode::invalid_argument, "an API key is empty", "give at least one letter");
+    throw Error(ErrorCode::invalid_argument, "API keys must not be empty",
+                "give at least one character");
   }
   for (ServerModel& model : options.models) {
     if (model.name.empty()) model.name = serve::default_model_name(model.folder);
     serve::check_model_name(model.name);
     const auto same = [&](const ServerModel& other) { return other.name == model.name; };
     if (std::ranges::count_if(options.models, same) > 1) {
-      throw Error(ErrorCode::invalid_argument, "two models are called '" + model.name + "'",
-                  "name one of them: NAME=DIR");
+      throw Error(ErrorCode::invalid_argument,
+                  "model names must be unique, got '" + model.name + "' twice",
+                  "name one of them: --model NAME=DIR");
     }
   }
   return options;
@@ -71,21 +73,22 @@ class Server::Impl {
     service_.log({{"event", "stopped"}});
   }
 
-  // New connections are still taken meanwhile, so that they hear 503 rather than nothing.
+  // New connections are accepted while draining, so that they get 503 instead of a reset.
   void stop() {
     service_.close();
     service_.log({{"event", "stopping"}});
-    const double patience = service_.options().limits.drain_seconds;
-    if (!service_.gate().wait_until_empty(patience)) {
+    const double drain_seconds = service_.options().limits.drain_seconds;
+    if (!service_.gate().wait_until_empty(drain_seconds)) {
       service_.abort();
       service_.gate().wait_until_empty(kCancelSeconds);
     }
     http_.stop();
-    // What was answered is still on its way to those who read slowly.
-    for (double waited = 0; waited < patience && !service_.is_aborting(); waited += kGlance) {
-      if (http_.wait_until_sent(kGlance)) break;
+    // Replies may still be in transit to slow readers.
+    for (double waited = 0; waited < drain_seconds && !service_.is_aborting();
+         waited += kPollSeconds) {
+      if (http_.wait_until_sent(kPollSeconds)) break;
     }
-    const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+    const auto deadline = std::chrono::steady_clock::now() + kCloseTime;
     while (http_.connections() > 0 && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }

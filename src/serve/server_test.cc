@@ -176,7 +176,7 @@ TEST_F(ServerTest, RefusesWhatItCannotServe) {
   }
 }
 
-// Everybody gets an answer or a refusal, and run() returns.
+// Every request gets a reply, and run() returns.
 TEST_F(ServerTest, StopsWithEverythingAnswered) {
   start({"gpt"});
   constexpr int kClients = 8;

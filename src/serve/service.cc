@@ -40,13 +40,13 @@ std::vector<std::string_view> parts_of(std::string_view path) {
 
 bool matches(std::string_view pattern, std::string_view path, std::vector<std::string>& values) {
   if (path.empty() || path.front() != '/') return false;
-  const auto wanted = parts_of(pattern), given = parts_of(path);
-  if (wanted.size() != given.size()) return false;
+  const auto expected = parts_of(pattern), given = parts_of(path);
+  if (expected.size() != given.size()) return false;
   values.clear();
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i].starts_with('{')) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].starts_with('{')) {
       values.emplace_back(given[i]);
-    } else if (wanted[i] != given[i]) {
+    } else if (expected[i] != given[i]) {
       return false;
     }
   }
@@ -61,7 +61,7 @@ const char* openai_type(int status) {
 }
 
 std::string bearer(const HttpRequest& request) {
-  constexpr std::string_view kBearer = "bearer ";  // schemes have no case
+  constexpr std::string_view kBearer = "bearer ";  // schemes are case-insensitive
   const std::string value = request.header("Authorization");
   const auto is_same = [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) == b;
@@ -85,19 +85,18 @@ HttpReply json_reply(const Json& json, int status) {
   return {.status = status, .body = dump(json)};
 }
 
-HttpReply error_reply(const HttpError& error, Route::Form form) {
+Json error_json(const HttpError& error, Route::Form form) {
+  if (form == Route::Form::libretranslate) return {{"error", error.what()}};
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
-  Json json;
-  if (form == Route::Form::libretranslate) {
-    json = {{"error", error.what()}};
-  } else {
-    json = {{"error",
-             {{"message", error.what()},
-              {"type", openai_type(error.status())},
-              {"param", or_null(error.field())},
-              {"code", or_null(error.code())}}}};
-  }
-  HttpReply reply = json_reply(json, error.status());
+  return {{"error",
+           {{"message", error.what()},
+            {"type", openai_type(error.status())},
+            {"param", or_null(error.field())},
+            {"code", or_null(error.code())}}}};
+}
+
+HttpReply error_reply(const HttpError& error, Route::Form form) {
+  HttpReply reply = json_reply(error_json(error, form), error.status());
   if (error.retry_seconds() > 0) {
     reply.headers.emplace_back("Retry-After", std::to_string(error.retry_seconds()));
   }
@@ -106,13 +105,14 @@ HttpReply error_reply(const HttpError& error, Route::Form form) {
 }
 
 Json error_schema(Route::Form form) {
-  const Json message = schema::text("what is wrong");
+  const Json message = schema::text("error message");
   if (form == Route::Form::libretranslate) return schema::object({{"error", message}});
   return schema::object(
-      {{"error", schema::object({{"message", message},
-                                 {"type", schema::text("what kind of mistake, in OpenAI's words")},
-                                 {"param", schema::or_null(schema::text("the field"))},
-                                 {"code", schema::or_null(schema::text("for programs"))}})}});
+      {{"error",
+        schema::object({{"message", message},
+                        {"type", schema::text("OpenAI's error type")},
+                        {"param", schema::or_null(schema::text("name of the invalid field"))},
+                        {"code", schema::or_null(schema::text("machine-readable code"))}})}});
 }
 
 std::string error_name(Route::Form form) {
@@ -120,7 +120,7 @@ std::string error_name(Route::Form form) {
 }
 
 bool is_same_secret(std::string_view given, std::string_view secret) {
-  // Every byte of the secret is looked at, however long or wrong the other is.
+  // Constant time: every byte of the secret is compared.
   unsigned difference = given.size() == secret.size() ? 0 : 1;
   for (size_t i = 0; i < secret.size(); ++i) {
     const auto a = static_cast<unsigned char>(given.empty() ? 0 : given[i % given.size()]);
@@ -160,7 +160,7 @@ const Route* Service::find_route(const HttpRequest& request, std::vector<std::st
     allowed += (allowed.empty() ? "" : ", ") + route.method;
   }
   if (!allowed.empty()) {
-    throw HttpError(405, request.method + " is not what " + request.path + " takes",
+    throw HttpError(405, "method " + request.method + " is not allowed for " + request.path,
                     "method_not_allowed");
   }
   return nullptr;
@@ -173,20 +173,20 @@ void Service::authorize(const Route& route, const Call& call) const {
     if (!options_.admin_key.empty() && is_same_secret(given, options_.admin_key)) return;
     throw HttpError(403,
                     options_.admin_key.empty()
-                        ? "models can be loaded and unloaded only on a server with an --admin-key"
-                        : "this needs the admin key: Authorization: Bearer KEY",
+                        ? "loading and unloading models requires a server with --admin-key"
+                        : "the admin key is missing or wrong: Authorization: Bearer KEY",
                     "admin_key_required");
   }
   if (options_.api_keys.empty()) return;
   bool is_fine = !options_.admin_key.empty() && is_same_secret(given, options_.admin_key);
-  // LibreTranslate's clients have it in the body.
+  // LibreTranslate clients send the key in the body.
   std::string in_body;
   if (route.form == Route::Form::libretranslate && call.body.contains("api_key") &&
       call.body["api_key"].is_string()) {
     in_body = call.body["api_key"].get<std::string>();
   }
   for (const std::string& key : options_.api_keys) {
-    // Both are always compared, so that the time does not tell which key was near.
+    // Both are always compared, so that the time does not reveal which key is close.
     const bool in_head = is_same_secret(given, key), as_field = is_same_secret(in_body, key);
     is_fine = is_fine || in_head || as_field;
   }
@@ -194,7 +194,7 @@ void Service::authorize(const Route& route, const Call& call) const {
   throw HttpError(route.form == Route::Form::libretranslate ? 403 : 401,
                   given.empty() && in_body.empty()
                       ? "an API key is missing: Authorization: Bearer KEY"
-                      : "the API key is wrong",
+                      : "invalid API key",
                   "invalid_api_key");
 }
 
@@ -216,7 +216,7 @@ void Service::read_body(const Route& route, Call& call) {
 }
 
 HttpReply Service::handle(const Route& route, Call& call, std::shared_ptr<Gate::Ticket>& ticket) {
-  // A key in the head is looked at before the body is read.
+  // A key in the headers is checked before the body is read.
   if (route.form != Route::Form::libretranslate) authorize(route, call);
   read_body(route, call);
   if (route.form == Route::Form::libretranslate) authorize(route, call);
@@ -246,8 +246,7 @@ HttpReply Service::answer(HttpRequest& request) {
     } else {
       route = find_route(request, call.path_values, form, allowed);
       if (route == nullptr) {
-        throw HttpError(404, "there is nothing at this address; /openapi.json lists what there is",
-                        "not_found");
+        throw HttpError(404, "no such route; see /openapi.json", "not_found");
       }
       reply = handle(*route, call, ticket);
     }
@@ -256,7 +255,7 @@ HttpReply Service::answer(HttpRequest& request) {
     if (error.status() == 405) reply.headers.emplace_back("Allow", allowed);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::cancelled) {
-      // Who may load models knows the folders.
+      // Admins may see folder names.
       const bool is_admin = route != nullptr && route->access == Route::Access::admin;
       reply = error_reply(is_admin ? HttpError::from(error) : error_of(error), form);
     } else {
@@ -271,14 +270,13 @@ HttpReply Service::answer(HttpRequest& request) {
     reply = error_reply(HttpError::later(503, "out of memory", 5), form);
     log({{"event", "out_of_memory"}, {"id", call.id}});
   } catch (const std::exception& error) {
-    reply = error_reply(HttpError(500, "an internal error; the server's log has more", "internal"),
-                        form);
+    reply = error_reply(HttpError(500, "internal error; see the server log", "internal"), form);
     log({{"event", "internal_error"}, {"id", call.id}, {"message", error.what()}});
   }
   reply.headers.emplace_back("X-Request-Id", call.id);
   reply.close = reply.close || is_closing_;
   add_cors(request, reply);
-  // The address as it was asked for may hold anything; the route's own is logged.
+  // The pattern of the route is logged, because the requested path may contain anything.
   const std::string path = route != nullptr ? route->path : "other";
   reply.done = [this, start, path, ticket, inner = std::move(reply.done), status = reply.status,
                 id = call.id, method = request.method, remote = request.remote,
@@ -308,7 +306,7 @@ HttpError Service::error_of(const Error& error) const {
   const auto hide = [&](std::string text) {
     for (const ServedModelPtr& model : models_.all()) {
       const std::string& folder = model->folder();
-      if (folder.find('/') == std::string::npos) continue;  // a name like any other
+      if (folder.find('/') == std::string::npos) continue;  // cannot be told from other words
       for (size_t at = 0; (at = text.find(folder, at)) != std::string::npos;
            at += model->name().size()) {
         text.replace(at, folder.size(), model->name());
@@ -325,7 +323,7 @@ HttpError Service::cancelled_error(Clock::time_point deadline) const {
     return HttpError::later(503, "the server is shutting down", kRetrySeconds);
   }
   const std::string seconds = Json(options_.limits.run_seconds).dump();
-  return HttpError::later(503, "the request took longer than the " + seconds + " s it may run",
+  return HttpError::later(503, "the request exceeded the time limit of " + seconds + " s",
                           kRetrySeconds);
 }
 
@@ -334,16 +332,16 @@ void Service::add_cors(const HttpRequest& request, HttpReply& reply) const {
   constexpr const char* kSecondsToRemember = "86400";
   reply.headers.emplace_back("Access-Control-Allow-Origin", options_.cors_origin);
   reply.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-  // Clients send headers of their own, OpenAI's a dozen of them: whatever they ask for.
-  std::string wish = request.header("Access-Control-Request-Headers");
+  // Clients send additional headers (OpenAI's a dozen), so all requested names are allowed.
+  std::string headers = request.header("Access-Control-Request-Headers");
   const auto is_fine = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == ',' ||
            c == ' ';
   };
-  if (wish.empty() || !std::ranges::all_of(wish, is_fine)) {
-    wish = "Authorization, Content-Type, X-API-Key";
+  if (headers.empty() || !std::ranges::all_of(headers, is_fine)) {
+    headers = "Authorization, Content-Type, X-API-Key";
   }
-  reply.headers.emplace_back("Access-Control-Allow-Headers", wish);
+  reply.headers.emplace_back("Access-Control-Allow-Headers", headers);
   reply.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
   if (request.method == "OPTIONS") {
     reply.headers.emplace_back("Access-Control-Max-Age", kSecondsToRemember);
@@ -362,8 +360,8 @@ ServedModelPtr Service::model_for(Call& call, const std::string& name,
         names += (names.empty() ? "" : ", ") + model->name();
       }
       throw HttpError(404,
-                      "there is no model '" + name.substr(0, 100) + "'; there is " +
-                          (names.empty() ? "none" : names),
+                      "no model '" + name.substr(0, 100) +
+                          "'; loaded models: " + (names.empty() ? "none" : names),
                       "model_not_found", "model");
     }
   } else {
@@ -376,8 +374,8 @@ ServedModelPtr Service::model_for(Call& call, const std::string& name,
     }
     if (count != 1) {
       throw HttpError(count == 0 ? 404 : 400,
-                      count == 0 ? "no model here can " + ability
-                                 : "several models can " + ability + ": name one with 'model'",
+                      count == 0 ? "no loaded model can " + ability
+                                 : "several models can " + ability + ": 'model' must name one",
                       count == 0 ? "model_not_found" : "missing_field", "model");
     }
   }
@@ -391,11 +389,11 @@ std::string Service::metrics_text() const {
   const auto gauge = [&](std::string_view name, std::string_view help, double value) {
     text += metric_text(name, "gauge", help, {{"", value}});
   };
-  gauge("heed_requests_running", "Requests that work now.", gate_.running());
-  gauge("heed_requests_waiting", "Requests that wait for their turn.", gate_.waiting());
+  gauge("heed_requests_running", "Requests currently running.", gate_.running());
+  gauge("heed_requests_waiting", "Requests waiting in the queue.", gate_.waiting());
   gauge("heed_connections", "Open connections.", connections_ ? connections_() : 0);
-  gauge("heed_uptime_seconds", "Since the start.", seconds_since(started_));
-  gauge("process_resident_memory_bytes", "Memory that the server takes.",
+  gauge("heed_uptime_seconds", "Seconds since the server started.", seconds_since(started_));
+  gauge("process_resident_memory_bytes", "Resident memory in bytes.",
         static_cast<double>(current_rss_bytes()));
   Values loaded;
   std::vector<std::pair<std::string, EngineStatistics>> engines;
@@ -403,7 +401,7 @@ std::string Service::metrics_text() const {
     loaded.emplace_back(label("model", model->name()), 1);
     if (const auto s = model->statistics()) engines.emplace_back(label("model", model->name()), *s);
   }
-  text += metric_text("heed_model_loaded", "gauge", "Models that are served.", loaded);
+  text += metric_text("heed_model_loaded", "gauge", "Models currently loaded.", loaded);
   const auto of_engines = [&](std::string_view name, std::string_view type, std::string_view help,
                               const std::function<double(const EngineStatistics&)>& value) {
     Values values;
@@ -411,21 +409,22 @@ std::string Service::metrics_text() const {
     text += metric_text(name, type, help, values);
   };
   const auto as_double = [](int64_t value) { return static_cast<double>(value); };
-  of_engines("heed_engine_running", "gauge", "Texts that grow now.",
+  of_engines("heed_engine_running", "gauge", "Sequences currently decoding.",
              [&](const auto& s) { return as_double(s.running); });
-  of_engines("heed_engine_waiting", "gauge", "Texts that wait for memory or room.",
+  of_engines("heed_engine_waiting", "gauge", "Sequences waiting for KV cache or a free slot.",
              [&](const auto& s) { return as_double(s.waiting); });
-  of_engines("heed_engine_runs_total", "counter", "Runs of the decoder.",
+  of_engines("heed_engine_runs_total", "counter", "Scheduler steps (runs of the decoder).",
              [&](const auto& s) { return as_double(s.ticks); });
-  of_engines("heed_engine_rows_total", "counter", "Rows of these runs: by runs, the batch size.",
+  of_engines("heed_engine_rows_total", "counter",
+             "Rows of all scheduler steps; divided by the steps, the mean batch size.",
              [&](const auto& s) { return as_double(s.rows); });
-  of_engines("heed_engine_new_tokens_total", "counter", "Tokens that were written.",
+  of_engines("heed_engine_new_tokens_total", "counter", "Tokens generated.",
              [&](const auto& s) { return as_double(s.new_tokens); });
-  of_engines("heed_engine_preemptions_total", "counter", "Texts that made room for others.",
+  of_engines("heed_engine_preemptions_total", "counter", "Sequences preempted to free KV cache.",
              [&](const auto& s) { return as_double(s.preemptions); });
-  of_engines("heed_kv_blocks", "gauge", "Blocks for keys and values.",
+  of_engines("heed_kv_blocks", "gauge", "KV cache blocks.",
              [&](const auto& s) { return as_double(s.kv_blocks); });
-  of_engines("heed_kv_blocks_used", "gauge", "Those in use.",
+  of_engines("heed_kv_blocks_used", "gauge", "KV cache blocks in use.",
              [&](const auto& s) { return as_double(s.kv_blocks_used); });
   return text;
 }

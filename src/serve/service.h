@@ -1,5 +1,5 @@
-// From an HTTP request to its reply: who may ask, which route it is, how much may run at once, what
-// is counted and logged. The routes themselves are in *_routes.cc.
+// From an HTTP request to its reply: authorization, routing, admission, metrics and logging. The
+// routes are in routes/*_routes.cc.
 #pragma once
 
 #include <atomic>
@@ -23,18 +23,18 @@ namespace heed::serve {
 
 class Service;
 
-// A request in a route's hands.
+// A request as a route handler receives it.
 struct Call {
   Service& service;
   HttpRequest& http;
   std::string id;
-  std::vector<std::string> path_values{};  // of {name} in the route's path
+  std::vector<std::string> path_values{};  // values of {name} in the route's path
   Json body = Json::object();
   bool is_form = false;
   std::chrono::steady_clock::time_point deadline{};
   std::string model{};  // for the log
 
-  // Whether there is any use in going on.
+  // The client is gone, the deadline has passed, or the server is aborting.
   bool is_cancelled() const;
   std::function<bool()> cancelled() const {
     return [this] { return is_cancelled(); };
@@ -43,11 +43,11 @@ struct Call {
 
 struct Route {
   enum class Access { open, user, admin };
-  // How an error is worded.
+  // The JSON format of errors.
   enum class Form { openai, libretranslate };
-  // What it answers, for /openapi.json.
+  // The schema of a reply, for /openapi.json.
   struct Reply {
-    Json schema{};  // of a stream: of what each event holds
+    Json schema{};  // of a stream: the data of one event
     std::string type = "application/json";
     int status = 200;
   };
@@ -56,10 +56,10 @@ struct Route {
   std::string about;
   Access access = Access::user;
   Form form = Form::openai;
-  bool works = false;                              // it waits at the gate
-  bool takes_form = false;                         // url-encoded, beside JSON
-  std::function<void(Fields& fields)> describe{};  // its body; nothing: it has none
-  std::vector<Reply> replies{};                    // but for errors, which `form` tells
+  bool works = false;                              // runs a model, so it needs a ticket of the gate
+  bool takes_form = false;                         // also accepts url-encoded forms
+  std::function<void(Fields& fields)> describe{};  // the fields of the body; empty: no body
+  std::vector<Reply> replies{};                    // without errors: see `form`
   std::function<HttpReply(Call& call)> handle{};
 };
 
@@ -80,23 +80,22 @@ class Service {
   }
   ModelRegistry& models() { return models_; }
   Metrics& metrics() { return metrics_; }
-  // Tokens of a text and of what was written for it, as the model's tokenizer has them.
+  // Counts the tokens of a source and of its translation for the metrics.
   void count_texts(const ServedModel& model, const std::string& source, const std::string& target);
   Gate& gate() { return gate_; }
   std::string metrics_text() const;
 
-  // The model a request names; where it names none, the only one with that ability.
-  // Throws HttpError 404.
+  // The model of that name; without a name, the only one with that ability. Throws HttpError 404.
   ServedModelPtr model_for(Call& call, const std::string& name, const std::string& ability) const;
 
   void log(const Json& line) const;
 
-  // What a client is told of it: without the folders of this machine.
+  // The error for the client, without folder names of this machine.
   HttpError error_of(const Error& error) const;
-  // What a request that was cancelled is told: it ran too long, or the server is ending.
+  // The error for a cancelled request: timeout or shutdown.
   HttpError cancelled_error(std::chrono::steady_clock::time_point deadline) const;
 
-  // What runs is cancelled.
+  // Cancels running requests.
   void abort() { is_aborting_ = true; }
   bool is_aborting() const { return is_aborting_; }
   void close() { is_closing_ = true, gate_.close(); }
@@ -104,7 +103,7 @@ class Service {
   void count_connections(std::function<int()> count) { connections_ = std::move(count); }
 
  private:
-  // Nothing: there is none. Of a path with other methods, `form` and `allowed` tell which.
+  // Null: no such route. Throws HttpError 405 with `form` and `allowed` set if only the method is wrong.
   const Route* find_route(const HttpRequest& request, std::vector<std::string>& values,
                           Route::Form& form, std::string& allowed) const;
   HttpReply handle(const Route& route, Call& call, std::shared_ptr<Gate::Ticket>& ticket);
@@ -123,7 +122,7 @@ class Service {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
-// Fills what a body says into a T, for which describe(Fields&, T&) exists.
+// Parses the body into a T, for which describe(Fields&, T&) exists.
 template <class T>
 T read_fields(const Call& call) {
   T value;
@@ -142,15 +141,16 @@ std::function<void(Fields& fields)> described() {
   };
 }
 
-// Bytes that are not UTF-8 become U+FFFD: JSON has no place for them.
+// Bytes that are not UTF-8 become U+FFFD.
 std::string dump(const Json& json);
 HttpReply json_reply(const Json& json, int status = 200);
+Json error_json(const HttpError& error, Route::Form form);
 HttpReply error_reply(const HttpError& error, Route::Form form);
-// What such a reply holds, and what /openapi.json calls that.
+// The schema of an error reply and its component name in /openapi.json.
 Json error_schema(Route::Form form);
 std::string error_name(Route::Form form);
 
-// Equal, in a time that does not tell how much of it is.
+// Compares in constant time.
 bool is_same_secret(std::string_view given, std::string_view secret);
 
 // Each adds its routes.

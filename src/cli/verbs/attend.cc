@@ -1,4 +1,4 @@
-// heed attend: where the tokens of a text look.
+// heed attend: attention weights of a text.
 #include "heed/attend.h"
 
 #include <algorithm>
@@ -17,12 +17,11 @@ namespace {
 
 constexpr const char* kExample = "heed attend --model DIR 'The cat sat.' --out map.html";
 constexpr const char* kHelp =
-    "SOURCE and TARGET are texts. An encoder-decoder model without a TARGET translates the SOURCE\n"
-    "itself. A file that ends in .html is a page to explore, .svg a drawing of all layers and "
-    "heads,\n"
-    ".json all numbers. Without --out one map is shown here: the last layer's, of cross-attention\n"
-    "where there is one, the mean of its heads. Its rows of cross-attention are named after the\n"
-    "token being written; in files and with --json after the one before it, which is being read.\n"
+    "An encoder-decoder model without TARGET uses its own translation of SOURCE. --out writes an\n"
+    "interactive page (.html), a drawing of all layers and heads (.svg) or all weights (.json).\n"
+    "Without --out one map is printed: the last layer's, cross-attention where there is any, the\n"
+    "mean of the heads. Printed rows of cross-attention are named after the predicted token; in\n"
+    "files and with --json after the decoder's input token.\n"
     "\n"
     "Examples:\n"
     "  heed attend --model DIR 'The cat sat on the mat.' --out map.html\n"
@@ -34,14 +33,14 @@ struct AttendFlags : CommonFlags {
   int max_tokens = 128;
 };
 
-// " " to "█" in five steps, and never nothing for what counts.
+// Five shades from " " to "█".
 const char* shade(float p) {
   constexpr const char* kShades[] = {" ", "░", "▒", "▓", "█"};
   constexpr float kSteps[] = {0.02f, 0.1f, 0.3f, 0.6f};
   return kShades[std::upper_bound(std::begin(kSteps), std::end(kSteps), p) - std::begin(kSteps)];
 }
 
-// How many columns a terminal gives a text: one for each code point is near enough here.
+// Terminal columns of a text, approximated by its code points.
 size_t columns(const std::string& text) {
   return static_cast<size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -60,27 +59,28 @@ const AttentionLayer& chosen_layer(const AttentionView& view, const AttendFlags&
     if (kind == name_of(layer.kind)) layers.push_back(&layer);
   }
   if (layers.empty()) {
-    throw Error(ErrorCode::invalid_argument, "--kind: this model has no '" + kind + "' attention",
-                "encoder, decoder or cross, as far as the model has them");
+    throw Error(ErrorCode::invalid_argument,
+                "--kind must be a kind of attention that the model has, got '" + kind + "'",
+                "encoder, decoder or cross, depending on the model");
   }
   const size_t layer = flags.layer > 0 ? static_cast<size_t>(flags.layer) : layers.size();
   if (layer > layers.size()) {
     throw Error(ErrorCode::invalid_argument,
-                "--layer: there are " + std::to_string(layers.size()) + " layers, found " +
+                "--layer must be at most " + std::to_string(layers.size()) + ", got " +
                     std::to_string(layer),
                 "layers count from 1");
   }
   const AttentionLayer& found = *layers[layer - 1];
   if (flags.head > found.heads) {
     throw Error(ErrorCode::invalid_argument,
-                "--head: there are " + std::to_string(found.heads) + " heads, found " +
+                "--head must be at most " + std::to_string(found.heads) + ", got " +
                     std::to_string(flags.head),
-                "heads count from 1; 0 is the mean of all");
+                "heads count from 1; 0: the mean of all");
   }
   return found;
 }
 
-// The probabilities of one head, or of head 0 the mean of all.
+// The weight of one head; head 0: the mean of all.
 float probability(const AttentionLayer& layer, int head, int64_t query, int64_t key) {
   if (head > 0) return layer.at(head - 1, query, key);
   float sum = 0;
@@ -88,8 +88,8 @@ float probability(const AttentionLayer& layer, int head, int64_t query, int64_t 
   return sum / static_cast<float>(layer.heads);
 }
 
-// What to call the rows. A decoder that has read a token is about to write the next one, and it is
-// that which it looks up in the source: there rows bear the name of what is being written.
+// The row names. Cross-attention rows are named after the token that is predicted, the one after the
+// decoder's input token.
 std::vector<std::string> row_names(const AttentionView& view, const AttentionLayer& layer) {
   std::vector<std::string> names;
   for (const AttentionToken& token : view.queries(layer.kind)) names.push_back(token.text);
@@ -99,7 +99,7 @@ std::vector<std::string> row_names(const AttentionView& view, const AttentionLay
   return names;
 }
 
-// A row for each query: its name, a shade for each key, and the key that gets the most.
+// One row per query: its name, a shade per key, and the key with the largest weight.
 std::string map_text(const AttentionView& view, const AttendFlags& flags) {
   const AttentionLayer& layer = chosen_layer(view, flags);
   const std::vector<std::string> names = row_names(view, layer);
@@ -111,10 +111,8 @@ std::string map_text(const AttentionView& view, const AttendFlags& flags) {
       std::string(name_of(layer.kind)) + " attention, layer " + std::to_string(layer.layer + 1) +
       (flags.head > 0 ? ", head " + std::to_string(flags.head)
                       : ", mean of " + std::to_string(layer.heads) + " heads") +
-      (writes ? "\neach row: a token being written, a column for each of the source, and where it "
-                "looks most\n\n"
-              : "\neach row: a token, a column for each token it can look at, and where it looks "
-                "most\n\n");
+      (writes ? "\nrows: predicted tokens; columns: source tokens; right: the largest weight\n\n"
+              : "\nrows: queries; columns: keys; right: the largest weight\n\n");
   for (int64_t q = 0; q < layer.queries; ++q) {
     text += padded(names[static_cast<size_t>(q)], width) + " │";
     int64_t best = 0;
@@ -134,28 +132,26 @@ void write_file(const std::string& path, const std::string& content) {
   file << content;
   file.close();
   if (!file) {
-    throw Error(ErrorCode::invalid_argument, path + " cannot be written",
-                "choose a place that can be written");
+    throw Error(ErrorCode::invalid_argument, "cannot write " + path, "choose a writable path");
   }
 }
 
 void run_attend(const AttendFlags& flags, Output& out) {
   if (flags.source.empty()) {
-    throw Error(ErrorCode::invalid_argument, "heed attend: SOURCE, a text, is missing", kExample);
+    throw Error(ErrorCode::invalid_argument, "heed attend: SOURCE is missing", kExample);
   }
   const bool html = flags.out.ends_with(".html"), svg = flags.out.ends_with(".svg");
   if (!flags.out.empty() && !html && !svg && !flags.out.ends_with(".json")) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        "--out: expected a name that ends in .html, .svg or .json, found '" + flags.out + "'",
-        kExample);
+    throw Error(ErrorCode::invalid_argument,
+                "--out must end in .html, .svg or .json, got '" + flags.out + "'", kExample);
   }
   TaskInput input{.text = flags.source};
   if (!flags.target.empty()) input.second = flags.target;
   const AttentionView view = attend(load_model(flags.model, kExample), input,
                                     {.threads = flags.threads, .max_tokens = flags.max_tokens});
   if (view.truncated) {
-    std::fprintf(stderr, "warning: the text has more than %d tokens and was cut (--max-tokens)\n",
+    std::fprintf(stderr,
+                 "warning: the text has more than %d tokens and was truncated (--max-tokens)\n",
                  flags.max_tokens);
   }
   if (flags.out.empty()) {
@@ -171,19 +167,19 @@ void run_attend(const AttendFlags& flags, Output& out) {
 }  // namespace
 
 void add_attend(Program& program) {
-  const Command attend = program.add_verb("attend", "Show where the tokens of a text look");
+  const Command attend = program.add_verb("attend", "Show the attention weights of a text");
   const auto flags = std::make_shared<AttendFlags>();
-  add_text(attend, "--model", flags->model, "DIR", "a model folder");
-  add_argument(attend, "SOURCE", flags->source, "a text");
-  add_argument(attend, "TARGET", flags->target, "its translation, for encoder-decoder models");
+  add_text(attend, "--model", flags->model, "DIR", "model folder");
+  add_argument(attend, "SOURCE", flags->source, "source text");
+  add_argument(attend, "TARGET", flags->target, "target text, for encoder-decoder models");
   add_text(attend, "--out", flags->out, "FILE", "write FILE.html, FILE.svg or FILE.json");
-  add_text(attend, "--kind", flags->kind, "NAME", "of the map shown here: encoder, decoder, cross");
+  add_text(attend, "--kind", flags->kind, "NAME", "attention to print: encoder, decoder or cross");
   add_number(attend, "--layer", flags->layer, {.min = 0, .max = 10000},
-             "of the map shown here, from 1; 0 is the last");
+             "layer to print, from 1; 0: the last");
   add_number(attend, "--head", flags->head, {.min = 0, .max = 10000},
-             "of the map shown here, from 1; 0 is the mean of all");
+             "head to print, from 1; 0: the mean of all");
   add_number(attend, "--max-tokens", flags->max_tokens, {.min = 1, .max = 4096},
-             "cut texts to so many tokens");
+             "truncate texts to N tokens");
   add_common_flags(attend, *flags);
   attend.footer(kHelp);
   attend.on_run([flags](Output& out) { run_attend(*flags, out); });

@@ -1,4 +1,4 @@
-// heed bench: Heed's speed on the machine at hand, next to that machine's limits.
+// heed bench: speed of operations and models, relative to the limits of the machine.
 #include "heed/bench.h"
 
 #include <memory>
@@ -15,16 +15,16 @@ namespace {
 
 constexpr const char* kOpsHelp =
     "Columns:\n"
-    "  name      the operation, and what was run of it\n"
-    "  shape     the size of its input\n"
+    "  name      operation and variant\n"
+    "  shape     input shape\n"
     "  ms        best time of one call\n"
-    "  GFLOP/s   useful operations a second; - where counting them says nothing\n"
-    "  GB/s      bytes that had to move, each operand once\n"
-    "  limit     what bounds it: gemm (arithmetic), memory, or l2 (the L2 caches)\n"
-    "  of limit  its speed as a share of that limit, measured in the same run\n"
-    "  x oneDNN  matrix products: speed next to oneDNN called directly with its own threads\n"
+    "  GFLOP/s   floating-point operations per second; - where not meaningful\n"
+    "  GB/s      memory traffic, counting each operand once\n"
+    "  limit     bound by: gemm (arithmetic), memory, or l2 (the L2 caches)\n"
+    "  of limit  fraction of that limit, measured in the same run\n"
+    "  x oneDNN  GEMM only: speed relative to oneDNN with its own threads\n"
     "\n"
-    "Speeds move from run to run; shares of the limit compare better.\n"
+    "Speeds vary between runs; fractions of the limit are more stable.\n"
     "\n"
     "Examples:\n"
     "  heed bench ops --filter layer_norm\n"
@@ -92,10 +92,8 @@ void run_ops(OpsFlags& flags, Output& out) {
 }
 
 constexpr const char* kTextHelp =
-    "Each line is encoded by itself. MB/s are millions of bytes a second by all threads together, "
-    "and\n"
-    "MB/CPU s the same by the CPU time they used: what one thread does, however busy the machine "
-    "is.\n"
+    "Lines are encoded separately. MB/s is the throughput of all threads in millions of bytes per\n"
+    "second; MB/CPU s is the throughput per CPU second, which does not depend on other load.\n"
     "\n"
     "Examples:\n"
     "  heed bench text --file wiki.txt --tokenizer models/en-de --tokenizer models/shakespeare\n"
@@ -149,14 +147,15 @@ void run_text(TextFlags& flags, Output& out) {
 }
 
 void add_bench_text(Command bench) {
-  const Command text = bench.add_topic("text", "Tokenizers: text into ids");
+  const Command text = bench.add_topic("text", "Encoding speed of tokenizers");
   const auto flags = std::make_shared<TextFlags>();
   add_text(text, "--file", flags->options.file, "FILE",
-           "the text, plain, .gz or .zst; without it, made-up words");
+           "text file, also .gz or .zst (default: synthetic words)");
   add_texts(text, "--tokenizer", flags->options.tokenizers, "DIR|FILE",
-            "a tokenizer to measure; without it, byte-level BPE and WordPiece made of the text");
+            "tokenizer to measure; may be repeated (default: byte-level BPE and WordPiece trained "
+            "on the text)");
   add_number(text, "--seconds", flags->options.seconds_per_row, {.min = 0.001, .max = 3600},
-             "how long each row is repeated");
+             "measuring time per row");
   add_common_flags(text, *flags);
   text.footer(kTextHelp);
   text.on_run([flags](Output& out) { run_text(*flags, out); });
@@ -165,13 +164,13 @@ void add_bench_text(Command bench) {
 }  // namespace
 
 void add_bench(Program& program) {
-  const Command bench = program.add_verb("bench", "Measure speed on this machine");
+  const Command bench = program.add_verb("bench", "Benchmark operations and models");
 
-  const Command ops = bench.add_topic("ops", "Each operation of the library by itself");
+  const Command ops = bench.add_topic("ops", "Single operations");
   const auto flags = std::make_shared<OpsFlags>();
   add_text(ops, "--filter", flags->options.filter, "TEXT", "only rows whose name contains TEXT");
   add_number(ops, "--seconds", flags->options.seconds_per_row, {.min = 0.001, .max = 3600},
-             "how long each row is repeated");
+             "measuring time per row");
   add_common_flags(ops, *flags);
   ops.footer(kOpsHelp);
   ops.on_run([flags](Output& out) { run_ops(*flags, out); });

@@ -1,4 +1,4 @@
-// heed classify: a label, or a score, for each text.
+// heed classify: a label or a score per text.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,11 +12,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kExample = "heed classify --model DIR reviews.txt";
 constexpr const char* kHelp =
-    "For each line: the label, a tab, and its probability; of a regression model the score.\n"
+    "Prints for each line the label, a tab and its probability; for a regression model the score.\n"
     "\n"
     "Examples:\n"
     "  heed classify --model DIR reviews.txt | heed eval accuracy --column 1 --ref labels.txt\n"
-    "  printf 'A man sleeps.\\tNobody is awake.\\n' | heed classify --model DIR --pair --all";
+    "  printf 'A man sleeps.\\tEveryone is awake.\\n' | heed classify --model DIR --pair --all";
 
 struct ClassifyFlags : LineFlags {
   bool pair = false, all = false;
@@ -80,9 +80,10 @@ void run_classify(const ClassifyFlags& flags, Output& out) {
 }  // namespace
 
 void add_classify(Program& program) {
-  const Command classify = program.add_verb("classify", "Label texts, or give them scores");
+  const Command classify =
+      program.add_verb("classify", "Classify texts, or score them by regression");
   const auto flags = std::make_shared<ClassifyFlags>();
-  add_switch(classify, "--pair", flags->pair, "each line is two texts with a tab between");
+  add_switch(classify, "--pair", flags->pair, "each line is two texts separated by a tab");
   add_switch(classify, "--all", flags->all, "print every label with its probability");
   add_line_flags(classify, *flags);
   classify.footer(kHelp);

@@ -1,4 +1,4 @@
-// heed convert: a model folder in another form.
+// heed convert: a model folder as safetensors, in another type.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -36,12 +36,12 @@ void run_convert(const ConvertFlags& flags, Output& out) {
 
 void add_convert(Program& program) {
   const Command convert =
-      program.add_verb("convert", "Write a model folder anew: as safetensors, in another type");
+      program.add_verb("convert", "Convert a model folder to safetensors, in f32, f16 or bf16");
   const auto flags = std::make_shared<ConvertFlags>();
-  add_text(convert, "--model", flags->model, "DIR", "the model folder to read");
-  add_text(convert, "--out", flags->out, "DIR", "a new or an empty folder to write");
+  add_text(convert, "--model", flags->model, "DIR", "model folder to read");
+  add_text(convert, "--out", flags->out, "DIR", "folder to write; must be new or empty");
   add_text(convert, "--type", flags->options.type, "TYPE", "f32, f16 or bf16");
-  add_switch(convert, "--force", flags->force, "replace whatever model --out holds");
+  add_switch(convert, "--force", flags->force, "overwrite the model in --out");
   add_common_flags(convert, *flags);
   convert.on_run([flags](Output& out) { run_convert(*flags, out); });
 }

@@ -1,4 +1,4 @@
-// heed embed: texts as vectors, and how alike two texts are.
+// heed embed: text embeddings and cosine similarity.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,16 +13,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kExample = "heed embed --model DIR sentences.txt";
 constexpr const char* kHelp =
-    "For each line: the numbers of its vector, separated by spaces. How vectors are pooled comes "
-    "from\n"
-    "the model's sentence-transformers files; without them it is the mean of the tokens, of length "
-    "1.\n"
-    "With --similarity each line is two texts, and the answer the cosine of their vectors.\n"
+    "Prints one vector per line. Pooling is read from the model's sentence-transformers files;\n"
+    "the default is the mean over the tokens, normalized. With --similarity each line is two\n"
+    "texts, and their cosine similarity is printed.\n"
     "\n"
     "Examples:\n"
     "  heed embed --model DIR sentences.txt --out vectors.safetensors\n"
     "  printf 'A cat.\\tThe dog.\\n' | heed embed --model DIR --similarity\n"
-    "  sed 's/.*,//' stsb-en-dev.csv > gold.txt      # the scores, the last of its three columns\n"
+    "  sed 's/.*,//' stsb-en-dev.csv > gold.txt      # the scores, the last of three columns\n"
     "  heed embed --model DIR --similarity --csv stsb-en-dev.csv | heed eval spearman --ref "
     "gold.txt";
 
@@ -41,16 +39,16 @@ EmbedOptions embed_options_of(const EmbedFlags& flags) {
     options.pooling = EmbedPooling::last;
   } else if (flags.pooling != "mean") {
     throw Error(ErrorCode::invalid_argument,
-                "--pooling: expected mean, first or last, found '" + flags.pooling + "'",
-                "mean of all tokens, the first one (BERT's [CLS]), or the last one");
+                "--pooling must be mean, first or last, got '" + flags.pooling + "'",
+                "mean of all tokens, first token (BERT's [CLS]), or last token");
   }
   if (flags.no_normalize) options.normalize = false;
   if (flags.long_text == "chunks") {
     options.long_text = LongText::chunks;
   } else if (flags.long_text != "truncate") {
     throw Error(ErrorCode::invalid_argument,
-                "--long-text: expected truncate or chunks, found '" + flags.long_text + "'",
-                "truncate reads the beginning; chunks reads all, and takes the mean of its parts");
+                "--long-text must be truncate or chunks, got '" + flags.long_text + "'",
+                "truncate drops the rest; chunks embeds all parts and takes the mean");
   }
   return options;
 }
@@ -72,11 +70,11 @@ TaskInput split_csv(const std::string& line, int64_t number) {
     }
   }
   if (columns.size() < 2 || quoted) {
-    throw Error(ErrorCode::invalid_argument,
-                "line " + std::to_string(number) + ": " +
-                    (quoted ? "a quotation mark is not closed"
-                            : "expected two columns with a comma between"),
-                "with --csv each line is first,second and maybe more columns");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "line " + std::to_string(number) + ": " +
+            (quoted ? "unclosed quotation mark" : "must have two columns separated by a comma"),
+        "with --csv each line is first,second[,…]");
   }
   return {.text = columns[0], .second = columns[1]};
 }
@@ -124,10 +122,10 @@ void run_similarity(const EmbedFlags& flags, const Embedder& embedder, const Emb
 
 void run_embed(const EmbedFlags& flags, Output& out) {
   if (flags.csv && !flags.similarity) {
-    throw Error(ErrorCode::invalid_argument, "--csv goes with --similarity", kExample);
+    throw Error(ErrorCode::invalid_argument, "--csv requires --similarity", kExample);
   }
   if (flags.similarity && !flags.out.empty()) {
-    throw Error(ErrorCode::invalid_argument, "--out writes vectors, --similarity has none",
+    throw Error(ErrorCode::invalid_argument, "--out and --similarity must not be combined",
                 kExample);
   }
   const Embedder embedder(load_model(flags.model, kExample), flags.task_options());
@@ -162,17 +160,18 @@ void run_embed(const EmbedFlags& flags, Output& out) {
 }  // namespace
 
 void add_embed(Program& program) {
-  const Command embed = program.add_verb("embed", "Turn texts into vectors");
+  const Command embed = program.add_verb("embed", "Compute text embeddings");
   const auto flags = std::make_shared<EmbedFlags>();
   add_text(embed, "--pooling", flags->pooling, "NAME",
-           "mean, first or last; else what the model's files say");
-  add_switch(embed, "--no-normalize", flags->no_normalize, "leave vectors as long as they are");
+           "mean, first or last (default: from the model's files)");
+  add_switch(embed, "--no-normalize", flags->no_normalize,
+             "do not normalize the vectors to length 1");
   add_text(embed, "--long-text", flags->long_text, "NAME",
-           "truncate, or chunks: the mean of a long text's parts");
+           "long texts: truncate, or chunks (mean over chunks)");
   add_switch(embed, "--similarity", flags->similarity,
-             "each line is two texts with a tab between: print the cosine of their vectors");
-  add_switch(embed, "--csv", flags->csv, "with --similarity: the first two of columns with commas");
-  add_text(embed, "--out", flags->out, "FILE", "write a safetensors file with all vectors");
+             "each line is two texts separated by a tab: print their cosine similarity");
+  add_switch(embed, "--csv", flags->csv, "with --similarity: read CSV, first two columns");
+  add_text(embed, "--out", flags->out, "FILE", "write all vectors to a safetensors file");
   add_line_flags(embed, *flags);
   embed.footer(kHelp);
   embed.on_run([flags](Output& out) { run_embed(*flags, out); });

@@ -1,4 +1,4 @@
-// heed eval: scores of translations, classifications, tags, trees and language models.
+// heed eval: metrics of translations, classifications, tags, trees and language models.
 #include <charconv>
 
 #include "cli/verbs/eval/eval_topics.h"
@@ -24,7 +24,7 @@ std::vector<std::string> read_some_lines(const std::string& path) {
   std::vector<std::string> lines = read_lines(path);
   if (lines.empty()) {
     throw Error(ErrorCode::invalid_argument, shown_path(path) + " is empty",
-                "expected one line for each thing to compare");
+                "each line is one item to compare");
   }
   return lines;
 }
@@ -33,10 +33,10 @@ void check_line_counts(const std::string& first_path, size_t first_lines,
                        const std::string& second_path, size_t second_lines) {
   if (first_lines == second_lines) return;
   throw Error(ErrorCode::invalid_argument,
-              "expected files of the same number of lines: " + shown_path(first_path) + " has " +
+              "files must have the same number of lines: " + shown_path(first_path) + " has " +
                   std::to_string(first_lines) + ", " + shown_path(second_path) + " has " +
                   std::to_string(second_lines),
-              "line by line both files must tell of the same things");
+              "line N of both files is the same item");
 }
 
 double parse_number(std::string_view text, const std::string& where) {
@@ -45,11 +45,11 @@ double parse_number(std::string_view text, const std::string& where) {
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (end.ec == std::errc() && end.ptr == digits.data() + digits.size()) return value;
   throw Error(ErrorCode::invalid_argument,
-              where + ": expected a number, found '" + std::string(text) + "'");
+              where + ": expected a number, got '" + std::string(text) + "'");
 }
 
 void add_eval(Program& program) {
-  const Command eval = program.add_verb("eval", "Score output against the truth");
+  const Command eval = program.add_verb("eval", "Compute metrics against references");
   add_eval_translation(eval);
   add_eval_labels(eval);
   add_eval_structures(eval);

@@ -1,4 +1,4 @@
-// heed fill: the words that are missing in a text.
+// heed fill: predicts masked tokens.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,8 +12,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kExample = "echo 'Paris is the [MASK] of France.' | heed fill --model DIR";
 constexpr const char* kHelp =
-    "A mask is written as the tokenizer's own, as [MASK] or as <mask>. For each line: the masks,\n"
-    "separated by tabs, and of each the likeliest pieces with their probabilities.\n"
+    "A mask is the tokenizer's mask token, [MASK] or <mask>. Prints for each line the masks,\n"
+    "separated by tabs; for each mask the most probable tokens with their probabilities.\n"
     "\n"
     "Examples:\n"
     "  echo 'Paris is the [MASK] of France.' | heed fill --model DIR --top 3\n"
@@ -79,10 +79,10 @@ void run_fill(const FillFlags& flags, Output& out) {
 }  // namespace
 
 void add_fill(Program& program) {
-  const Command fill = program.add_verb("fill", "Guess the masked words of a text");
+  const Command fill = program.add_verb("fill", "Predict masked tokens");
   const auto flags = std::make_shared<FillFlags>();
-  add_number(fill, "--top", flags->top, {.min = 1, .max = 1000}, "candidates for each mask");
-  add_switch(fill, "--text", flags->text, "print the text with the likeliest pieces in it");
+  add_number(fill, "--top", flags->top, {.min = 1, .max = 1000}, "candidates per mask");
+  add_switch(fill, "--text", flags->text, "print the text with the most probable tokens filled in");
   add_line_flags(fill, *flags);
   fill.footer(kHelp);
   fill.on_run([flags](Output& out) { run_fill(*flags, out); });

@@ -1,4 +1,4 @@
-// heed forward: raw token ids in, tensors out.
+// heed forward: runs the model on raw token ids and writes tensors.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,11 +12,11 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "The inputs are a JSON object of raw ids: \"sequences\", or for encoder-decoder models "
-    "\"sources\"\n"
-    "and \"decoder_inputs\"; also \"token_type_ids\", \"global_tokens\" and \"labels\". The "
-    "tensors\n"
-    "written are packed: sequence after sequence, no padding. With labels the loss is printed.\n"
+    "The input is a JSON object of token ids: \"sequences\", or for encoder-decoder models\n"
+    "\"sources\" and\n"
+    "\"decoder_inputs\"; optionally \"token_type_ids\", \"global_tokens\" and \"labels\". The "
+    "tensors are packed:\n"
+    "sequences concatenated, without padding. With labels the loss is printed.\n"
     "\n"
     "Example:\n"
     "  heed forward --model DIR --inputs ids.json --out tensors.safetensors --attention";
@@ -64,13 +64,14 @@ void run_forward_verb(ForwardFlags& flags, Output& out) {
 }  // namespace
 
 void add_forward(Program& program) {
-  const Command forward = program.add_verb("forward", "Run raw token ids and write the tensors");
+  const Command forward =
+      program.add_verb("forward", "Run the model on raw token ids and write tensors");
   const auto flags = std::make_shared<ForwardFlags>();
-  add_text(forward, "--model", flags->model, "DIR", "a model folder");
-  add_text(forward, "--inputs", flags->options.inputs, "FILE", "JSON with the ids");
-  add_text(forward, "--out", flags->options.out, "FILE", "safetensors to write");
-  add_text(forward, "--grads", flags->options.gradients, "FILE", "safetensors of the gradients");
-  add_switch(forward, "--attention", flags->options.attention, "write attention maps too");
+  add_text(forward, "--model", flags->model, "DIR", "model folder");
+  add_text(forward, "--inputs", flags->options.inputs, "FILE", "JSON file with token ids");
+  add_text(forward, "--out", flags->options.out, "FILE", "safetensors file to write");
+  add_text(forward, "--grads", flags->options.gradients, "FILE", "safetensors file for gradients");
+  add_switch(forward, "--attention", flags->options.attention, "also write attention weights");
   add_common_flags(forward, *flags);
   forward.footer(kHelp);
   forward.on_run([flags](Output& out) { run_forward_verb(*flags, out); });

@@ -1,4 +1,4 @@
-// heed info: what a model is, how large it is, and what it needs.
+// heed info: architecture, size and memory of a model.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -60,7 +60,7 @@ std::string to_json(const ModelInfo& info) {
 
 void run_info(const InfoFlags& flags, Output& out) {
   if (flags.model.empty() == flags.preset.empty()) {
-    throw Error(ErrorCode::invalid_argument, "heed info: give either --model or --preset",
+    throw Error(ErrorCode::invalid_argument, "heed info: either --model or --preset must be given",
                 "heed info --preset transformer-base");
   }
   const ModelInfo info = flags.preset.empty() ? model_info(flags.model) : preset_info(flags.preset);
@@ -70,11 +70,10 @@ void run_info(const InfoFlags& flags, Output& out) {
 }  // namespace
 
 void add_info(Program& program) {
-  const Command info =
-      program.add_verb("info", "Tell what a model is, how large, and what it needs");
+  const Command info = program.add_verb("info", "Show architecture, size and memory of a model");
   const auto flags = std::make_shared<InfoFlags>();
-  add_text(info, "--model", flags->model, "DIR", "a model folder");
-  add_text(info, "--preset", flags->preset, "NAME", "or a preset (heed presets lists them)");
+  add_text(info, "--model", flags->model, "DIR", "model folder");
+  add_text(info, "--preset", flags->preset, "NAME", "or a preset (see heed presets)");
   add_common_flags(info, *flags);
   info.on_run([flags](Output& out) { run_info(*flags, out); });
 }

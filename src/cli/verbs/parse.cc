@@ -1,4 +1,4 @@
-// heed parse: the constituency tree of each sentence.
+// heed parse: constituency trees.
 #include "heed/tasks.h"
 
 #include <memory>
@@ -13,8 +13,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kExample = "heed parse --model DIR sentences.txt";
 constexpr const char* kHelp =
-    "Words are what white space separates. For each line: its tree, whose words are those of the\n"
-    "line and whose tags are all XX; an empty line for an empty one.\n"
+    "Words are separated by white space. Prints one tree per line, over the words of the line,\n"
+    "with XX as every part-of-speech tag; an empty line for an empty line.\n"
     "\n"
     "Example:\n"
     "  heed parse --model DIR dev.words | heed eval brackets --ref dev.mrg";
@@ -26,11 +26,11 @@ struct ParseFlags : LineFlags {
 void run_parse(const ParseFlags& flags, Output& out) {
   const Model model = load_model(flags.model, kExample);
   Parser parser(model, {.threads = flags.threads, .batch_tokens = flags.batch_tokens});
-  model.tokenizer();  // to say now what is wrong with it
-  // Parsing is told by config.json alone: any encoder-decoder makes trees of some kind.
+  model.tokenizer();  // throws early if there is none
+  // Only config.json tells whether a model was trained to parse.
   if (!model.task().empty() && model.task() != "parsing") {
     print_message("warning", "the model was trained for " + model.task() +
-                                 ", not for parsing: the trees mean nothing");
+                                 ", not for parsing: the trees are meaningless");
   }
   std::optional<SearchOptions> search;
   if (flags.beam > 0) {
@@ -56,10 +56,10 @@ void run_parse(const ParseFlags& flags, Output& out) {
 }  // namespace
 
 void add_parse(Program& program) {
-  const Command parse = program.add_verb("parse", "Write the constituency trees of sentences");
+  const Command parse = program.add_verb("parse", "Parse sentences into constituency trees");
   const auto flags = std::make_shared<ParseFlags>();
   add_number(parse, "--beam", flags->beam, {.min = 0, .max = 1000},
-             "beams of the search; 0 means as the model's files say");
+             "beam size; 0: from the model's files");
   add_line_flags(parse, *flags);
   parse.footer(kHelp);
   parse.on_run([flags](Output& out) { run_parse(*flags, out); });

@@ -1,4 +1,4 @@
-// heed presets: the model configurations that have a name.
+// heed presets: lists the named model configurations.
 #include <memory>
 #include <nlohmann/json.hpp>
 

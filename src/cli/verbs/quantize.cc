@@ -1,4 +1,4 @@
-// heed quantize: a model in fewer bytes, and what that costs and gains.
+// heed quantize: quantizes weights and compares quality and speed.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -30,17 +30,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
     "\n"
-    "Norms, biases and positions stay f32 beside integers, and are rounded too with 16-bit "
-    "floats.\n"
-    "Matrices that --keep-wide finds become f16; their names are those of the report.\n"
+    "With integer types, norms, biases and positions stay f32; with 16-bit floats they are "
+    "rounded\n"
+    "too. Matrices that match --keep-wide become f16 (for names see the report).\n"
     "\n"
-    "--out is a new or an empty folder, or one whose config.json says that it holds what this "
-    "command\n"
-    "wrote; --force replaces any other model.\n"
+    "--out must be a new or empty folder, or one that this command wrote; --force overwrites any\n"
+    "model.\n"
     "\n"
-    "--eval compares both models: for translation give the sources and their references (BLEU); "
-    "for\n"
-    "a language model texts (perplexity); for a classifier lines of text, tab, label (accuracy).\n"
+    "--eval compares both models: for translation give sources and references (BLEU), for a\n"
+    "language model texts (perplexity), for a classifier lines of text<tab>label (accuracy).\n"
     "\n"
     "Examples:\n"
     "  heed quantize --model DIR --out DIR8\n"
@@ -70,7 +68,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// How good a model is at something, and how fast.
+// Quality and speed of a model.
 struct Quality {
   double value = 0;
   double seconds = 0;
@@ -81,7 +79,7 @@ struct Quality {
   }
 };
 
-// What --eval measures, chosen by what the model is. Files are read before anything is written.
+// The metric of --eval, chosen by the kind of model. Files are read before anything is written.
 class Evaluation {
  public:
   Evaluation(const Model& model, const QuantizeFlags& flags) : threads_(flags.threads) {
@@ -89,8 +87,9 @@ class Evaluation {
     const bool classifies = model.head() == "classifier";
     if (!model.can_generate() && !classifies) {
       throw Error(ErrorCode::unsupported,
-                  "--eval: the model is an " + model.family() + " with the head " + model.head(),
-                  "it is for translation, language models and classifiers; quantize without it");
+                  "--eval does not support a model of family " + model.family() + " with head " +
+                      model.head(),
+                  "supported: translation, language models and classifiers");
     }
     metric_ = translates ? "BLEU" : classifies ? "accuracy" : "perplexity";
     if (translates) {
@@ -101,12 +100,12 @@ class Evaluation {
     const auto is_blank = [](const std::string& text) {
       return text.find_first_not_of(" \t\r\n") == std::string::npos;
     };
-    if (std::ranges::all_of(texts_, is_blank)) refuse(flags.eval[0] + " has no text");
+    if (std::ranges::all_of(texts_, is_blank)) refuse(flags.eval[0] + " must not be empty");
     if (metric_ != "perplexity") return;
     for (size_t i = 0; i < texts_.size(); ++i) {
-      // The first token follows nothing, so it has no probability.
+      // The first token has no probability.
       if (model.tokenizer().encode_ids(texts_[i]).size() < 2) {
-        refuse(flags.eval[i] + " has no token after another");
+        refuse(flags.eval[i] + " must have at least two tokens");
       }
     }
   }
@@ -125,13 +124,13 @@ class Evaluation {
 
  private:
   [[noreturn]] static void refuse(const std::string& why) {
-    throw Error(ErrorCode::invalid_argument, "--eval: " + why, "give a text to compare them on");
+    throw Error(ErrorCode::invalid_argument, "--eval: " + why, "give a text file");
   }
 
-  // Sources, and one or more translations of them.
+  // Sources and one or more references.
   void read_pairs(const std::vector<std::string>& files) {
     if (files.size() < 2) {
-      throw Error(ErrorCode::invalid_argument, "--eval: expected 2 files, found 1",
+      throw Error(ErrorCode::invalid_argument, "--eval must be at least 2 files, got 1",
                   "sources and references: --eval test.en test.de");
     }
     texts_ = lines_of(files[0]);
@@ -141,7 +140,7 @@ class Evaluation {
       throw Error(ErrorCode::invalid_argument,
                   "--eval: " + files[0] + " has " + std::to_string(texts_.size()) + " lines, " +
                       files[i] + " " + std::to_string(references_.back().size()),
-                  "all need the same number of lines, a pair each");
+                  "all files must have the same number of lines");
     }
   }
 
@@ -159,8 +158,8 @@ class Evaluation {
       const size_t tab = line.rfind('\t');
       if (tab == std::string::npos) {
         throw Error(ErrorCode::invalid_argument,
-                    path + ":" + std::to_string(number) + ": there is no tab",
-                    "a line is the text, a tab, and the label's name");
+                    path + ":" + std::to_string(number) + ": must contain a tab",
+                    "a line is text<tab>label");
       }
       texts_.push_back(line.substr(0, tab));
       references_[0].push_back(line.substr(tab + 1));
@@ -275,7 +274,7 @@ void run_quantize(const QuantizeFlags& flags, Output& out) {
   ProgressLine progress;
   std::optional<Evaluation> evaluation;
   if (!flags.eval.empty()) evaluation.emplace(Model::load(flags.model), flags);
-  // What cannot be quantized is said before models are compared, which takes long.
+  // Fail before the slow evaluation if the model cannot be quantized.
   progress.show("quantizing");
   QuantizeOptions options = flags.options;
   options.threads = flags.threads;
@@ -298,13 +297,13 @@ void add_quantize(Program& program) {
   const Command quantize =
       program.add_verb("quantize", "Quantize a model, and compare: " + weight_type_choices());
   const auto flags = std::make_shared<QuantizeFlags>();
-  add_text(quantize, "--model", flags->model, "DIR", "the model folder to read");
-  add_text(quantize, "--out", flags->out, "DIR", "the folder to write");
+  add_text(quantize, "--model", flags->model, "DIR", "model folder to read");
+  add_text(quantize, "--out", flags->out, "DIR", "folder to write");
   add_text(quantize, "--type", flags->options.type, "TYPE", weight_type_choices());
   add_text(quantize, "--keep-wide", flags->options.keep_wide, "REGEX",
-           "matrices whose names it finds something in become f16");
-  add_switch(quantize, "--force", flags->force, "replace whatever model --out holds");
-  add_files(quantize, "--eval", flags->eval, "compare the models' quality and speed on them");
+           "matrices whose names match stay f16");
+  add_switch(quantize, "--force", flags->force, "overwrite the model in --out");
+  add_files(quantize, "--eval", flags->eval, "compare quality and speed on these files");
   add_common_flags(quantize, *flags);
   quantize.footer(weight_type_help() + kHelp);
   quantize.on_run([flags](Output& out) { run_quantize(*flags, out); });

@@ -1,4 +1,4 @@
-// heed score: how likely a language model finds a text.
+// heed score: log-probability and perplexity of texts.
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,10 +14,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kExample = "heed score --model DIR text.txt";
 constexpr const char* kHelp =
-    "For each line: its natural log-probability; at the end the perplexity of all tokens. For an\n"
-    "encoder-decoder model a line is source, tab, target, and the target is scored. A text of "
-    "more\n"
-    "tokens than the model reads is scored in windows that overlap (--window, --stride).\n"
+    "Prints for each line its natural log-probability, and at the end the perplexity over all\n"
+    "tokens. For an encoder-decoder model a line is source<tab>target, and the target is scored.\n"
+    "Texts longer than the context are scored in overlapping windows (--window, --stride).\n"
     "\n"
     "Examples:\n"
     "  heed score --model DIR sentences.txt\n"
@@ -68,7 +67,7 @@ void run_score(const ScoreFlags& flags, Output& out) {
   const Scorer scorer(model, flags.task_options());
   const Tokenizer& tokenizer = model.tokenizer();
   if (flags.document && scorer.has_source()) {
-    throw Error(ErrorCode::invalid_argument, "--document is for decoder-only models",
+    throw Error(ErrorCode::invalid_argument, "--document requires a decoder-only model",
                 "an encoder-decoder model scores lines: source<tab>target");
   }
   const ScoreOptions options{.window = flags.window,
@@ -102,9 +101,8 @@ void run_score(const ScoreFlags& flags, Output& out) {
   });
   if (flags.document) answer({{.text = std::move(document)}}, 1);
   if (total.tokens == 0) {
-    throw Error(ErrorCode::invalid_argument,
-                "there is nothing to score: no token has a probability",
-                "give text; the first token has a probability only after one that begins texts");
+    throw Error(ErrorCode::invalid_argument, "nothing to score: no token has a probability",
+                "give more text; without BOS the first token has no probability");
   }
   out.write(flags.json ? json_line(Json{{"perplexity", total.perplexity()},
                                         {"log_probability", total.log_probability},
@@ -119,18 +117,18 @@ void run_score(const ScoreFlags& flags, Output& out) {
 
 void add_score(Program& program) {
   const Command score =
-      program.add_verb("score", "Tell how likely texts are: log-probability, perplexity");
+      program.add_verb("score", "Compute log-probability and perplexity of texts");
   const auto flags = std::make_shared<ScoreFlags>();
-  add_switch(score, "--tokens", flags->tokens, "print each token's log-probability too");
-  add_switch(score, "--document", flags->document, "take all lines as one text");
+  add_switch(score, "--tokens", flags->tokens, "also print the log-probability of each token");
+  add_switch(score, "--document", flags->document, "treat all lines as one text");
   add_number(score, "--window", flags->window, {.min = 0, .max = 1 << 24},
-             "tokens read at once; 0 means as many as the model reads");
+             "window length in tokens; 0: the model's maximum");
   add_number(score, "--stride", flags->stride, {.min = 0, .max = 1 << 24},
-             "tokens from one window's start to the next; 0 means half a window");
+             "tokens between the starts of two windows; 0: half a window");
   add_switch(score, "--no-begin", flags->no_begin,
-             "do not begin with the token that begins texts; the first token is then not scored");
+             "do not prepend the BOS token; the first token is then not scored");
   add_switch(score, "--no-end", flags->no_end,
-             "do not score the token that ends texts: for models whose training text had no ends");
+             "do not score the EOS token: for models trained without it");
   add_line_flags(score, *flags);
   score.footer(kHelp);
   score.on_run([flags](Output& out) { run_score(*flags, out); });

@@ -1,4 +1,4 @@
-// heed serve: models behind HTTP.
+// heed serve: the HTTP server.
 #include "heed/serve.h"
 
 #include <pthread.h>
@@ -20,14 +20,12 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "The models answer at http://HOST:PORT: /translate as LibreTranslate does, /v1/completions "
-    "and\n"
-    "/v1/embeddings as OpenAI's API does, the rest under /v1/heed; /openapi.json lists "
-    "everything.\n"
-    "A line of JSON for each request goes to standard error, without anybody's text.\n"
+    "Routes: /translate as in LibreTranslate; /v1/completions and /v1/embeddings as in OpenAI's\n"
+    "API; the rest under /v1/heed. /openapi.json lists all. One JSON line per request is logged\n"
+    "to standard error, without texts of users.\n"
     "\n"
-    "TERM or INT finishes what runs and ends; a second one ends at once. HUP loads all models "
-    "anew.\n"
+    "SIGTERM or SIGINT finishes running requests and exits; a second one exits at once. SIGHUP\n"
+    "reloads all models.\n"
     "\n"
     "Examples:\n"
     "  heed serve --model models/en-de --model gpt=models/shakespeare\n"
@@ -62,8 +60,8 @@ std::vector<std::string> keys_in(const std::string& file, const std::string& fla
     if (!line.empty()) keys.push_back(line);
   }
   if (keys.empty()) {
-    throw Error(ErrorCode::invalid_argument, file + " has no keys",
-                "one a line; or leave " + flag + " out to need none");
+    throw Error(ErrorCode::invalid_argument, file + " must contain at least one key",
+                "one key per line; without " + flag + " no key is required");
   }
   return keys;
 }
@@ -77,12 +75,12 @@ std::vector<std::string> keys_of(const ServeFlags& flags) {
   return keys;
 }
 
-// From a file, where other users of the machine do not see it among the processes.
+// A file hides the key from the process list.
 std::string admin_key_of(const ServeFlags& flags) {
   if (flags.admin_key_file.empty()) return flags.admin_key;
   if (!flags.admin_key.empty()) {
-    throw Error(ErrorCode::invalid_argument, "there are two admin keys",
-                "give either --admin-key or --admin-key-file");
+    throw Error(ErrorCode::invalid_argument,
+                "--admin-key and --admin-key-file must not be combined", "give one of them");
   }
   return keys_in(flags.admin_key_file, "--admin-key-file").front();
 }
@@ -95,8 +93,8 @@ void write_log(std::string_view line) {
 ServerOptions options_of(const ServeFlags& flags) {
   const std::string admin_key = admin_key_of(flags);
   if (flags.models.empty() && admin_key.empty() && flags.runs.empty()) {
-    throw Error(ErrorCode::invalid_argument, "serve needs a model",
-                "for example: heed serve --model models/en-de");
+    throw Error(ErrorCode::invalid_argument, "heed serve: --model is missing",
+                "heed serve --model models/en-de");
   }
   ServerOptions options{.host = flags.host,
                         .port = flags.port,
@@ -107,8 +105,8 @@ ServerOptions options_of(const ServeFlags& flags) {
                         .cors_origin = flags.cors,
                         .runs_folder = flags.runs};
   if (!flags.runs.empty() && !std::filesystem::is_directory(flags.runs)) {
-    throw Error(ErrorCode::not_found, "--runs: there is no folder " + flags.runs,
-                "give the folder that trainings write to: heed train … --out runs/first");
+    throw Error(ErrorCode::not_found, "--runs must be a folder, got " + flags.runs,
+                "the parent folder of heed train … --out runs/first");
   }
   for (const std::string& model : flags.models) options.models.push_back(model_of(model));
   ServerLimits& limits = options.limits;
@@ -122,16 +120,16 @@ ServerOptions options_of(const ServeFlags& flags) {
   return options;
 }
 
-sigset_t our_signals() {
+sigset_t handled_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&set, signal);
   return set;
 }
 
-// Signals come to this thread alone. SIGUSR1 is ours: the server has ended.
+// All signals are delivered to this thread. SIGUSR1 is sent by run_serve() when the server has ended.
 void wait_for_signals(Server& server) {
-  const sigset_t signals = our_signals();
+  const sigset_t signals = handled_signals();
   std::thread stopping;
   for (int signal = 0; sigwait(&signals, &signal) == 0 && signal != SIGUSR1;) {
     if (signal == SIGHUP) {
@@ -146,8 +144,8 @@ void wait_for_signals(Server& server) {
 }
 
 void run_serve(const ServeFlags& flags, Output& out) {
-  // Before any thread is made: they inherit it.
-  const sigset_t signals = our_signals();
+  // Before any thread is created, because threads inherit the mask.
+  const sigset_t signals = handled_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   Server server(options_of(flags));
   const bool is_v6 = flags.host.find(':') != std::string::npos;
@@ -155,9 +153,9 @@ void run_serve(const ServeFlags& flags, Output& out) {
             std::to_string(server.port()) + "/\n");
   out.flush();
   if (server.is_public()) {
-    std::fprintf(stderr, "warning: other machines can reach this server%s\n",
+    std::fprintf(stderr, "warning: the server is reachable from other machines%s\n",
                  flags.api_keys.empty() && flags.api_key_file.empty()
-                     ? ", and no key is needed: see --api-key-file"
+                     ? " without an API key: see --api-key-file"
                      : "");
   }
   std::exception_ptr failure;
@@ -177,36 +175,44 @@ void run_serve(const ServeFlags& flags, Output& out) {
 }  // namespace
 
 void add_serve(Program& program) {
-  const Command serve = program.add_verb("serve", "Answer over HTTP");
+  const Command serve = program.add_verb("serve", "Serve models over HTTP");
   const auto flags = std::make_shared<ServeFlags>();
-  add_texts(serve, "--model", flags->models, "[NAME=]DIR", "a model; may be given again");
-  add_text(serve, "--host", flags->host, "ADDRESS", "where to listen; 0.0.0.0 is everywhere");
-  add_number(serve, "--port", flags->port, {.min = 0, .max = 65535}, "0 takes any that is free");
-  add_texts(serve, "--api-key", flags->api_keys, "KEY", "needed by who asks; may be given again");
-  add_text(serve, "--api-key-file", flags->api_key_file, "FILE", "keys, one a line");
-  add_text(serve, "--admin-key", flags->admin_key, "KEY", "needed to load and unload models");
-  add_text(serve, "--admin-key-file", flags->admin_key_file, "FILE", "that key, in its first line");
-  add_text(serve, "--cors", flags->cors, "ORIGIN", "whose pages may call too, or *");
-  add_text(serve, "--runs", flags->runs, "DIR", "trainings in there are shown on the page");
+  add_texts(serve, "--model", flags->models, "[NAME=]DIR", "model folder; may be repeated");
+  add_text(serve, "--host", flags->host, "ADDRESS",
+           "address to listen on; 0.0.0.0: all interfaces");
+  add_number(serve, "--port", flags->port, {.min = 0, .max = 65535},
+             "port to listen on; 0: any free port");
+  add_texts(serve, "--api-key", flags->api_keys, "KEY",
+            "API key that clients must send; may be repeated");
+  add_text(serve, "--api-key-file", flags->api_key_file, "FILE",
+           "file with API keys, one per line");
+  add_text(serve, "--admin-key", flags->admin_key, "KEY", "key for loading and unloading models");
+  add_text(serve, "--admin-key-file", flags->admin_key_file, "FILE",
+           "file with the admin key in its first line");
+  add_text(serve, "--cors", flags->cors, "ORIGIN", "allowed origin of cross-origin requests, or *");
+  add_text(serve, "--runs", flags->runs, "DIR", "folder of training runs to show on the web page");
   add_number(serve, "--kv-memory-mb", flags->kv_memory_mb, {.min = 1, .max = 1e6},
-             "memory of each model for keys and values");
-  add_number(serve, "--max-running", flags->max_running, {.min = 1}, "requests that work at once");
+             "KV cache per model in megabytes");
+  add_number(serve, "--max-running", flags->max_running, {.min = 1},
+             "maximum number of running requests");
   add_number(serve, "--max-waiting", flags->max_waiting, {.min = 0},
-             "requests that wait for that; the next gets 429");
+             "maximum number of queued requests; beyond: 429");
   add_number(serve, "--max-connections", flags->max_connections, {.min = 1, .max = 10000},
-             "open connections");
+             "maximum number of open connections");
   add_number(serve, "--max-body-mb", flags->max_body_mb, {.min = 0.001, .max = 1000},
-             "of one request");
-  add_number(serve, "--max-text-bytes", flags->max_text_bytes, {.min = 1}, "of one text");
-  add_number(serve, "--max-new-tokens", flags->max_new_tokens, {.min = 1}, "of one answer");
-  add_number(serve, "--wait-seconds", flags->wait_seconds, {.min = 0},
-             "that requests wait at most");
-  add_number(serve, "--run-seconds", flags->run_seconds, {.min = 0.1}, "that they run at most");
+             "maximum size of a request body in megabytes");
+  add_number(serve, "--max-text-bytes", flags->max_text_bytes, {.min = 1},
+             "maximum size of a text in bytes");
+  add_number(serve, "--max-new-tokens", flags->max_new_tokens, {.min = 1},
+             "maximum number of new tokens per answer");
+  add_number(serve, "--wait-seconds", flags->wait_seconds, {.min = 0}, "maximum time in the queue");
+  add_number(serve, "--run-seconds", flags->run_seconds, {.min = 0.1},
+             "maximum run time of a request");
   add_number(serve, "--idle-seconds", flags->idle_seconds, {.min = 0.1},
-             "that connections may be idle");
+             "keep-alive timeout of idle connections");
   add_number(serve, "--drain-seconds", flags->drain_seconds, {.min = 0},
-             "for what runs when the server is stopped");
-  add_switch(serve, "--quiet", flags->quiet, "no log");
+             "time for running requests at shutdown");
+  add_switch(serve, "--quiet", flags->quiet, "disable the request log");
   add_common_flags(serve, *flags);
   serve.footer(kHelp);
   serve.on_run([flags](Output& out) { run_serve(*flags, out); });

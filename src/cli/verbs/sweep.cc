@@ -1,4 +1,4 @@
-// heed sweep: variations of a recipe, in one table and one chart.
+// heed sweep: trains variations of a recipe and compares them.
 #include "heed/sweep.h"
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "SWEEP.toml names a recipe and what rows change in it:\n"
+    "SWEEP.toml names a recipe and the values that rows change:\n"
     "\n"
     "  recipe = \"recipes/multi30k-en-de.toml\"\n"
     "  columns = [\"bleu\", \"perplexity\"]    # metrics; the chart shows the first\n"
@@ -21,16 +21,18 @@ constexpr const char* kHelp =
     "  train.steps = 2000\n"
     "  [[rows]]                             # one row\n"
     "  name = \"base\"\n"
-    "  [[lists]]                            # values that belong together\n"
+    "  [[lists]]                            # values in parallel\n"
     "  model.heads = [1, 2]\n"
     "  model.head_dim = [128, 64]\n"
     "  [[grid]]                             # every combination\n"
     "  model.dropout = [0.1, 0.3]\n"
     "  objective.label_smoothing = [0.0, 0.1]\n"
     "\n"
-    "Each row is trained into a folder of its own in OUT, which also gets table.txt, table.md,\n"
-    "table.json and sweep.html. Run the same again to go on: finished rows are not run again.\n"
-    "A row whose settings have changed, other than to more steps, is trained anew, elsewhere.\n"
+    "Each row is trained into a sub-folder of OUT. OUT also gets table.txt, table.md, table.json "
+    "and\n"
+    "sweep.html. Run the same command to continue: finished rows are skipped. A row whose "
+    "settings\n"
+    "have changed (except more steps) is trained from scratch in a new folder.\n"
     "\n"
     "Examples:\n"
     "  heed sweep sweeps/table3-multi30k.toml --dry-run\n"
@@ -69,13 +71,12 @@ std::string plan_json(const SweepPlan& plan) {
 
 void run_sweep(const SweepFlags& flags, Output& out) {
   if (flags.file.empty()) {
-    throw Error(ErrorCode::invalid_argument, "heed sweep: the sweep is missing",
+    throw Error(ErrorCode::invalid_argument, "heed sweep: SWEEP is missing",
                 "heed sweep SWEEP.toml [--set key=value]… [--out DIR]");
   }
   if (one_of_several()) {
-    throw Error(ErrorCode::invalid_argument,
-                "heed sweep is one process, and mpirun has started several",
-                "run it without mpirun; mpirun … heed train … trains one row by several processes");
+    throw Error(ErrorCode::invalid_argument, "heed sweep must not be started by mpirun",
+                "run it without mpirun; heed train supports mpirun for a single run");
   }
   SweepOptions options;
   options.file = flags.file;
@@ -109,22 +110,23 @@ void run_sweep(const SweepFlags& flags, Output& out) {
   if (result.failures() > 0) {
     throw Error(ErrorCode::invalid_argument,
                 std::to_string(result.failures()) + " of " + std::to_string(result.rows.size()) +
-                    " rows failed; " + result.plan.out + "/table.json says why",
-                "leave them out or change them; the others are finished and stay");
+                    " rows failed; see " + result.plan.out + "/table.json",
+                "remove or change them; the other rows are finished and kept");
   }
 }
 
 }  // namespace
 
 void add_sweep(Program& program) {
-  const Command sweep = program.add_verb("sweep", "Train variations of a recipe, and compare");
+  const Command sweep = program.add_verb("sweep", "Train variations of a recipe and compare them");
   const auto flags = std::make_shared<SweepFlags>();
-  add_argument(sweep, "SWEEP", flags->file, "a TOML file; sweeps/ has one");
-  add_texts(sweep, "--set", flags->set, "KEY=VALUE", "change a value of all rows: train.steps=9");
-  add_text(sweep, "--out", flags->out, "DIR", "the folder to write");
-  add_text(sweep, "--memory", flags->memory, "SIZE", "the most memory to use, such as 4GB");
+  add_argument(sweep, "SWEEP", flags->file, "TOML file; see sweeps/");
+  add_texts(sweep, "--set", flags->set, "KEY=VALUE",
+            "override a recipe value in all rows: train.steps=9");
+  add_text(sweep, "--out", flags->out, "DIR", "output folder");
+  add_text(sweep, "--memory", flags->memory, "SIZE", "memory limit, such as 4GB");
   add_switch(sweep, "--markdown", flags->markdown, "print the table as Markdown");
-  add_switch(sweep, "--dry-run", flags->dry_run, "check every row, print them, and stop");
+  add_switch(sweep, "--dry-run", flags->dry_run, "check and print all rows without training");
   add_common_flags(sweep, *flags);
   sweep.footer(kHelp);
   sweep.on_run([flags, sweep](Output& out) {

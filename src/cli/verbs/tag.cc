@@ -1,4 +1,4 @@
-// heed tag: a label for each word.
+// heed tag: token classification.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,11 +12,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kExample = "heed tag --model DIR sentences.txt";
 constexpr const char* kHelp =
-    "Words are what white space separates. For each line: a label for each of its words, "
-    "separated\n"
-    "by spaces; _ where there is none (the text was cut before the word). With --spans: what "
-    "labels\n"
-    "like B-LOC and I-LOC mark, separated by tabs, as NAME BEGIN-END TEXT with places in bytes.\n"
+    "Words are separated by white space. Prints for each line one label per word, separated by\n"
+    "spaces; _ for words after the truncation limit. With --spans: the spans of labels such as\n"
+    "B-LOC and I-LOC, separated by tabs, as NAME BEGIN-END TEXT with byte offsets.\n"
     "\n"
     "Examples:\n"
     "  heed tag --model DIR sentences.txt\n"
@@ -71,8 +69,8 @@ Json to_json(const Tagged& tagged, const std::string& source) {
 void run_tag(const TagFlags& flags, Output& out) {
   if (flags.aggregation != "first" && flags.aggregation != "simple") {
     throw Error(ErrorCode::invalid_argument,
-                "--aggregation: expected first or simple, found '" + flags.aggregation + "'",
-                "first: a word has the label of its first token; simple: spans are of tokens");
+                "--aggregation must be first or simple, got '" + flags.aggregation + "'",
+                "first: a word has the label of its first token; simple: spans of tokens");
   }
   const TagOptions options{.aggregation = flags.aggregation == "first" ? Aggregation::first
                                                                        : Aggregation::simple};
@@ -96,9 +94,9 @@ void run_tag(const TagFlags& flags, Output& out) {
 }  // namespace
 
 void add_tag(Program& program) {
-  const Command tag = program.add_verb("tag", "Label the words of texts");
+  const Command tag = program.add_verb("tag", "Label the words of texts (token classification)");
   const auto flags = std::make_shared<TagFlags>();
-  add_switch(tag, "--spans", flags->spans, "print the spans that the labels mark");
+  add_switch(tag, "--spans", flags->spans, "print labelled spans");
   add_text(tag, "--aggregation", flags->aggregation, "NAME",
            "spans of words (first) or of tokens (simple)");
   add_line_flags(tag, *flags);

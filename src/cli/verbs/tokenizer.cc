@@ -1,4 +1,4 @@
-// heed tokenizer: train one, and look at what it does with text.
+// heed tokenizer: train, encode, decode, info.
 #include "heed/tokenizer.h"
 
 #include <charconv>
@@ -22,30 +22,31 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kTrainHelp =
     "Types:\n"
-    "  bpe, unigram  SentencePiece: spiece.model, with <pad> 0, </s> 1, <unk> 2 as T5 has them\n"
-    "  byte-bpe      GPT-2's: any bytes; tokenizer.json, vocab.json, merges.txt\n"
+    "  bpe, unigram  SentencePiece: spiece.model, with <pad> 0, </s> 1, <unk> 2 as in T5\n"
+    "  byte-bpe      GPT-2's byte-level BPE: tokenizer.json, vocab.json, merges.txt\n"
     "  roberta       the same with RoBERTa's <s>, <pad>, </s>, <unk>, <mask>\n"
-    "  wordpiece     BERT's: tokenizer.json, vocab.txt\n"
-    "  char          every character of the text, at most --vocab of them\n"
-    "  byte          ByT5's: needs no text\n"
+    "  wordpiece     BERT's WordPiece: tokenizer.json, vocab.txt\n"
+    "  char          the characters of the text, at most --vocab\n"
+    "  byte          ByT5's bytes; needs no text\n"
     "\n"
-    "Files are plain text, .gz or .zst, one sentence a line. The same files and flags give the\n"
-    "same tokenizer, whatever the number of threads.\n"
+    "Files are plain text, .gz or .zst, one sentence per line. The result does not depend on the\n"
+    "number of threads.\n"
     "\n"
     "Example:\n"
     "  heed tokenizer train --type bpe --vocab 8000 --out tokenizer train.en train.de";
 
 constexpr const char* kEncodeHelp =
-    "Line in, line out: ids with spaces between them, or with --json one object a line,\n"
-    "{\"ids\", \"pieces\", \"offsets\"}; offsets are bytes of the line, [begin, end).\n"
-    "--type char without a file knows ASCII's visible characters, tab and newline.\n"
+    "Prints one line per input line: ids separated by spaces, or with --json an object {\"ids\",\n"
+    "\"pieces\", \"offsets\"}; offsets are byte ranges [begin, end) of the line. --type char "
+    "without\n"
+    "a file uses printable ASCII, tab and newline.\n"
     "\n"
     "Example:\n"
     "  echo 'Hello world' | heed tokenizer encode --model DIR";
 
 constexpr const char* kDecodeHelp =
-    "Line in, line out: a line is ids with spaces between them, a JSON list of them, or an\n"
-    "object with \"ids\", as encode --json writes it. With --json, {\"text\"} a line.\n"
+    "A line is ids separated by spaces, a JSON list of ids, or an object with \"ids\" as from\n"
+    "encode --json. Prints one text per line; with --json {\"text\"}.\n"
     "\n"
     "Example:\n"
     "  heed tokenizer encode --model DIR text | heed tokenizer decode --model DIR";
@@ -60,10 +61,9 @@ struct TokenizerFlags {
 TokenizerPtr open_tokenizer(const TokenizerFlags& flags, const std::string& verb) {
   const int given = !flags.model.empty() + !flags.tokenizer.empty() + !flags.type.empty();
   if (given != 1) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        verb + ": give " + (given == 0 ? "" : "only ") + "one of --model, --tokenizer and --type",
-        verb + " --model DIR");
+    throw Error(ErrorCode::invalid_argument,
+                verb + ": exactly one of --model, --tokenizer and --type must be given",
+                verb + " --model DIR");
   }
   if (!flags.type.empty()) return make_tokenizer(flags.type);
   return load_tokenizer(flags.model.empty() ? flags.tokenizer : flags.model);
@@ -72,12 +72,11 @@ TokenizerPtr open_tokenizer(const TokenizerFlags& flags, const std::string& verb
 TextSide side_of(const std::string& text) {
   if (text == "source") return TextSide::source;
   if (text == "target") return TextSide::target;
-  throw Error(ErrorCode::invalid_argument,
-              "--side: expected source or target, found '" + text + "'",
+  throw Error(ErrorCode::invalid_argument, "--side must be source or target, got '" + text + "'",
               "--side is for tokenizers with two languages, such as Marian's");
 }
 
-// What function(line, reader) gives for each line of the files; standard input when there are none.
+// Calls function(line, reader) for each line of the files, or of standard input.
 template <class Function>
 void each_line(std::vector<std::string> files, Function function) {
   if (files.empty()) files = {"-"};
@@ -113,9 +112,9 @@ void run_encode(const TokenizerFlags& flags, Output& out) {
 
 [[noreturn]] void throw_no_ids(const LineReader& reader, const std::string& found) {
   throw Error(ErrorCode::invalid_argument,
-              reader.where() + ": expected ids, found " +
+              reader.where() + ": must be ids, got " +
                   (found.size() > 40 ? found.substr(0, 40) + "…" : found),
-              "a line is whole numbers with spaces between them, or {\"ids\": [1, 2]}");
+              "a line is integers separated by spaces, or {\"ids\": [1, 2]}");
 }
 
 std::vector<int32_t> ids_of_json(const std::string& line, const LineReader& reader) {
@@ -125,7 +124,7 @@ std::vector<int32_t> ids_of_json(const std::string& line, const LineReader& read
   if (!list->is_array()) throw_no_ids(reader, line);
   std::vector<int32_t> ids;
   for (const Json& id : *list) {
-    // What is in a list is not shown: to print it takes a stack as deep as it is nested.
+    // Nested values are not printed: dump() is recursive.
     if (id.is_structured()) throw_no_ids(reader, id.is_array() ? "a list" : "an object");
     if (!id.is_number_integer() || id < 0 || id > INT32_MAX) throw_no_ids(reader, json_text(id));
     ids.push_back(id.get<int32_t>());
@@ -195,7 +194,7 @@ void run_info(const TokenizerFlags& flags, Output& out) {
             "empty text   " + (around.empty() ? "no ids" : joined(around)) + "\n\n" + table.text());
 }
 
-// Of every kind of tokenizer: one that is left from another kind would win over what is saved.
+// The files of all kinds of tokenizers: a leftover of another kind could take precedence.
 void remove_tokenizer_files(const std::filesystem::path& folder) {
   for (const char* name :
        {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
@@ -206,7 +205,7 @@ void remove_tokenizer_files(const std::filesystem::path& folder) {
     if (!error) continue;
     throw Error(ErrorCode::invalid_argument,
                 (folder / name).string() + " cannot be removed: " + error.message(),
-                "choose a folder that can be written");
+                "choose a writable folder");
   }
 }
 
@@ -258,51 +257,53 @@ void run_train(TrainFlags& flags, Output& out) {
 }
 
 void add_which_tokenizer(Command command, TokenizerFlags& flags) {
-  add_text(command, "--model", flags.model, "DIR", "a model folder");
-  add_text(command, "--tokenizer", flags.tokenizer, "FILE", "or one tokenizer file");
+  add_text(command, "--model", flags.model, "DIR", "model folder");
+  add_text(command, "--tokenizer", flags.tokenizer, "FILE", "or a tokenizer file");
   add_text(command, "--type", flags.type, "TYPE", "or byte or char, which need no file");
 }
 
 void add_train(Command parent) {
-  const Command train = parent.add_topic("train", "Make a tokenizer from text");
+  const Command train = parent.add_topic("train", "Train a tokenizer on text");
   const auto flags = std::make_shared<TrainFlags>();
   add_text(train, "--type", flags->training.type, "TYPE",
            "bpe, unigram, byte-bpe, roberta, wordpiece, char or byte");
   add_number(train, "--vocab", flags->vocabulary, {.min = 1, .max = 4'000'000},
-             "tokens in the vocabulary, special ones too");
-  add_switch(train, "--lowercase", flags->training.lowercase, "read text in lower case");
+             "vocabulary size, including special tokens");
+  add_switch(train, "--lowercase", flags->training.lowercase, "lowercase the text");
   add_texts(train, "--special", flags->training.special_tokens, "TOKEN",
-            "a special token to add; give it again for more");
-  add_text(train, "--out", flags->out, "DIR", "a new or an empty folder to save it in");
-  add_switch(train, "--force", flags->force, "replace whatever tokenizer --out holds");
+            "special token to add; may be repeated");
+  add_text(train, "--out", flags->out, "DIR", "output folder; must be new or empty");
+  add_switch(train, "--force", flags->force, "overwrite the tokenizer in --out");
   add_common_flags(train, *flags);
-  add_arguments(train, "FILE", flags->training.files, "text to learn from");
+  add_arguments(train, "FILE", flags->training.files, "training text");
   train.footer(kTrainHelp);
   train.on_run([flags](Output& out) { run_train(*flags, out); });
 }
 
 void add_encode(Command parent) {
-  const Command encode = parent.add_topic("encode", "Turn text into ids");
+  const Command encode = parent.add_topic("encode", "Encode text into token ids");
   const auto flags = std::make_shared<TokenizerFlags>();
   flags->side = "source";
   add_which_tokenizer(encode, *flags);
-  add_switch(encode, "--no-special", flags->no_special, "leave out the tokens around a text");
-  add_text(encode, "--side", flags->side, "SIDE", "source or target, where languages differ");
-  add_switch(encode, "--json", flags->json, "ids, pieces and offsets, one object a line");
-  add_arguments(encode, "FILE", flags->files, "text; standard input when there is none, or -");
+  add_switch(encode, "--no-special", flags->no_special, "do not add special tokens");
+  add_text(encode, "--side", flags->side, "SIDE",
+           "source or target, for tokenizers with two vocabularies");
+  add_switch(encode, "--json", flags->json, "ids, pieces and offsets, one object per line");
+  add_arguments(encode, "FILE", flags->files, "text; none or -: standard input");
   encode.footer(kEncodeHelp);
   encode.on_run([flags](Output& out) { run_encode(*flags, out); });
 }
 
 void add_decode(Command parent) {
-  const Command decode = parent.add_topic("decode", "Turn ids into text");
+  const Command decode = parent.add_topic("decode", "Decode token ids into text");
   const auto flags = std::make_shared<TokenizerFlags>();
   flags->side = "target";
   add_which_tokenizer(decode, *flags);
   add_switch(decode, "--special", flags->special, "show special tokens too");
   // So that one set of flags fits both directions.
   add_switch(decode, "--no-special", flags->no_special, "leave them out, as is the default");
-  add_text(decode, "--side", flags->side, "SIDE", "source or target, where languages differ");
+  add_text(decode, "--side", flags->side, "SIDE",
+           "source or target, for tokenizers with two vocabularies");
   add_switch(decode, "--json", flags->json, "one object a line, {\"text\"}");
   add_arguments(decode, "FILE", flags->files, "ids; standard input when there is none, or -");
   decode.footer(kDecodeHelp);
@@ -310,7 +311,7 @@ void add_decode(Command parent) {
 }
 
 void add_info(Command parent) {
-  const Command info = parent.add_topic("info", "Tell what a tokenizer is");
+  const Command info = parent.add_topic("info", "Show a tokenizer's vocabulary and special tokens");
   const auto flags = std::make_shared<TokenizerFlags>();
   add_which_tokenizer(info, *flags);
   add_switch(info, "--json", flags->json, "as one JSON document");
@@ -321,7 +322,7 @@ void add_info(Command parent) {
 
 void add_tokenizer(Program& program) {
   const Command tokenizer =
-      program.add_verb("tokenizer", "Train a tokenizer; turn text into ids and back");
+      program.add_verb("tokenizer", "Train a tokenizer; encode and decode text");
   add_train(tokenizer);
   add_encode(tokenizer);
   add_decode(tokenizer);

@@ -1,4 +1,4 @@
-// heed train: a recipe in, a model folder out.
+// heed train: trains a model from a recipe.
 #include "heed/train.h"
 
 #include <memory>
@@ -14,12 +14,12 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "OUT/ gets config.json, model.safetensors and the tokenizer, and beside them checkpoints/,\n"
-    "log.jsonl, TensorBoard's events and report.html. Run the same again to go on after an\n"
-    "interruption: nothing is wiped, and the result is the same bit for bit. Ctrl-C saves first;\n"
-    "a second Ctrl-C exits at once.\n"
+    "OUT/ gets config.json, model.safetensors and the tokenizer, and also checkpoints/,\n"
+    "log.jsonl, TensorBoard events and report.html. Run the same command to resume after an\n"
+    "interruption: the result is bit-identical to an uninterrupted run. Ctrl-C saves a checkpoint\n"
+    "first; a second Ctrl-C exits at once.\n"
     "\n"
-    "mpirun -n 4 heed train … shares the work of each step among four processes.\n"
+    "mpirun -n 4 heed train … runs data-parallel in four processes.\n"
     "\n"
     "Examples:\n"
     "  heed train recipes/shakespeare-char.toml --out runs/shakespeare\n"
@@ -60,14 +60,14 @@ std::string config_json(const std::vector<TrainSetting>& settings) {
 std::string to_text(const TrainResult& r) {
   if (r.was_finished) {
     return r.folder + ": finished already, after " + std::to_string(r.steps) +
-           " steps; train.steps above that goes on, another --out trains anew\n";
+           " steps; raise train.steps to continue, or use another --out\n";
   }
   std::string text = r.folder + ": " + std::to_string(r.steps) + " steps in " +
                      duration(r.seconds) + ", " +
                      fixed(r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0, 0) +
                      " tokens/s, memory " + fixed(static_cast<double>(r.peak_rss_bytes) / 1e6, 0) +
                      " MB (planned " + fixed(static_cast<double>(r.planned_bytes) / 1e6, 0) +
-                     " MB beside the program)\n";
+                     " MB without the program)\n";
   for (const auto& [name, value] : r.validation) {
     text += "validation " + name + " " + fixed(value, 4) + "\n";
   }
@@ -92,7 +92,7 @@ std::string to_json(const TrainResult& r) {
 
 void run_train(const TrainFlags& flags, Output& out) {
   if (flags.recipe.empty()) {
-    throw Error(ErrorCode::invalid_argument, "heed train: the recipe is missing",
+    throw Error(ErrorCode::invalid_argument, "heed train: RECIPE is missing",
                 "heed train RECIPE.toml [--set key=value]… [--out DIR]");
   }
   TrainOptions options;
@@ -115,25 +115,24 @@ void run_train(const TrainFlags& flags, Output& out) {
   options.mpi = flags.mpi || one_of_several();
   options.validator = decoding_validator();
   const TrainResult result = train(options);
-  if (result.rank > 0) return;  // the first speaks for all
+  if (result.rank > 0) return;  // only rank 0 prints
   out.write(flags.json ? to_json(result) : to_text(result));
 }
 
 }  // namespace
 
 void add_train(Program& program) {
-  const Command train = program.add_verb("train", "Train a model by a recipe");
+  const Command train = program.add_verb("train", "Train a model from a recipe");
   const auto flags = std::make_shared<TrainFlags>();
-  add_argument(train, "RECIPE", flags->recipe, "a TOML file; recipes/ has one for each task");
-  add_texts(train, "--set", flags->set, "KEY=VALUE", "change a value of the recipe: train.steps=9");
-  add_text(train, "--out", flags->out, "DIR", "the folder to write");
-  add_text(train, "--memory", flags->memory, "SIZE", "the most memory to use, such as 4GB");
+  add_argument(train, "RECIPE", flags->recipe, "TOML file; see recipes/");
+  add_texts(train, "--set", flags->set, "KEY=VALUE", "override a recipe value: train.steps=9");
+  add_text(train, "--out", flags->out, "DIR", "output folder");
+  add_text(train, "--memory", flags->memory, "SIZE", "memory limit, such as 4GB");
   add_switch(train, "--print-config", flags->print_config,
-             "show every value and where it came from, and stop");
-  add_switch(train, "--mpi", flags->mpi,
-             "one of several processes, however they were started (mpirun's are noticed)");
+             "print all values with their origin and exit");
+  add_switch(train, "--mpi", flags->mpi, "force MPI (processes started by mpirun are detected)");
   add_common_flags(train, *flags);
-  train.set_help("--seed", "where random numbers start (default: the recipe's train.seed)");
+  train.set_help("--seed", "random seed (default: the recipe's train.seed)");
   train.footer(kHelp);
   train.on_run([flags, train](Output& out) {
     flags->has_seed = train.given("--seed");

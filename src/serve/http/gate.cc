@@ -9,8 +9,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often those who wait look whether their client still does.
-constexpr std::chrono::milliseconds kGlance{100};
+// Polling interval for disconnected clients.
+constexpr std::chrono::milliseconds kPollInterval{100};
 
 Clock::duration seconds(double value) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
@@ -23,36 +23,36 @@ HttpError closed() { return HttpError::later(503, "the server is shutting down",
 Gate::Ticket Gate::enter(const std::function<bool()>& is_client_gone) {
   std::unique_lock lock(mutex_);
   if (is_closed_) throw closed();
-  if (running_ < limits_.running && line_.empty()) {
+  if (running_ < limits_.running && queue_.empty()) {
     ++running_;
     return Ticket(this);
   }
-  if (static_cast<int>(line_.size()) >= limits_.waiting) {
-    throw HttpError::later(429, "too many requests are waiting already", 1);
+  if (static_cast<int>(queue_.size()) >= limits_.waiting) {
+    throw HttpError::later(429, "too many queued requests", 1);
   }
-  const auto place = line_.insert(line_.end(), false);
-  // However it ends, the place in the line goes, and whoever is next may look.
+  const auto entry = queue_.insert(queue_.end(), false);
+  // On every exit the entry leaves the queue and the next one is woken.
   struct Leave {
     Gate& gate;
-    std::list<bool>::iterator place;
+    std::list<bool>::iterator entry;
     ~Leave() {
-      gate.line_.erase(place);
+      gate.queue_.erase(entry);
       gate.changed_.notify_all();
     }
-  } leave{*this, place};
+  } leave{*this, entry};
   const auto deadline = Clock::now() + seconds(limits_.wait_seconds);
   while (true) {
     if (is_closed_) throw closed();
-    if (running_ < limits_.running && line_.begin() == place) {
+    if (running_ < limits_.running && queue_.begin() == entry) {
       ++running_;
       return Ticket(this);
     }
     const auto now = Clock::now();
     if (now >= deadline) {
-      throw HttpError::later(503, "the server is busy: the request waited too long", 5);
+      throw HttpError::later(503, "the server is busy: timeout in the queue", 5);
     }
-    changed_.wait_until(lock, std::min(deadline, now + kGlance));
-    if (is_client_gone()) throw HttpError(kClientGone, "the client has gone");
+    changed_.wait_until(lock, std::min(deadline, now + kPollInterval));
+    if (is_client_gone()) throw HttpError(kClientGone, "the client has disconnected");
   }
 }
 
@@ -74,7 +74,7 @@ void Gate::close() {
 
 bool Gate::wait_until_empty(double time) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, seconds(time), [&] { return running_ == 0 && line_.empty(); });
+  return changed_.wait_for(lock, seconds(time), [&] { return running_ == 0 && queue_.empty(); });
 }
 
 int Gate::running() const {
@@ -84,7 +84,7 @@ int Gate::running() const {
 
 int Gate::waiting() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int>(line_.size());
+  return static_cast<int>(queue_.size());
 }
 
 }  // namespace heed::serve

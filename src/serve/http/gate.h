@@ -1,10 +1,9 @@
-// How many requests may work at once, and how many may wait for that.
+// Admission control: limits running and queued requests.
 //
 //   Gate gate({.running = 64, .waiting = 256, .wait_seconds = 30});
 //   const Gate::Ticket ticket = gate.enter([&] { return request.is_client_gone(); });
 //
-// First come, first served. Throws HttpError: 429 when too many wait already, 503 when the wait was
-// too long or the gate is closed.
+// FIFO. Throws HttpError: 429 when the queue is full, 503 on timeout or when the gate is closed.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +24,7 @@ class Gate {
  public:
   explicit Gate(const GateLimits& limits) : limits_(limits) {}
 
-  // The right to work, given back when it goes.
+  // Permission to run, released by the destructor.
   class Ticket {
    public:
     explicit Ticket(Gate* gate) : gate_(gate) {}
@@ -40,9 +39,9 @@ class Gate {
   };
 
   Ticket enter(const std::function<bool()>& is_client_gone);
-  // From now on everybody is refused, those who wait as well.
+  // Refuses all requests from now on, including queued ones.
   void close();
-  // Whether all have left within the time.
+  // Whether all requests finished within the time.
   bool wait_until_empty(double seconds);
 
   int running() const;
@@ -55,7 +54,7 @@ class Gate {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   int running_ = 0;
-  std::list<bool> line_;  // a place for each that waits, the first first
+  std::list<bool> queue_;  // one entry per waiting request, FIFO
   bool is_closed_ = false;
 };
 

@@ -127,7 +127,7 @@ bool ConnectionStream::wait(short events, double seconds) const {
 
 bool ConnectionStream::wait_for_request() {
   connection_.enter(Connection::Phase::waiting);
-  if (begin_ < end_) return true;  // sent along with the last one
+  if (begin_ < end_) return true;  // pipelined
   return wait(POLLIN, limits_.idle_seconds) && !connection_.is_client_gone();
 }
 
@@ -168,8 +168,7 @@ ssize_t ConnectionStream::read(char* to, size_t size) {
   return is_broken_ ? -1 : static_cast<ssize_t>(count);
 }
 
-// The library reads a head line by line, each as long as it comes, so its end and its length are
-// watched from here.
+// The library reads the head line by line without limits, so its end and length are tracked here.
 void ConnectionStream::watch_head(const char* bytes, size_t size) {
   for (size_t i = 0; i < size && in_head_; ++i) {
     if (bytes[i] == '\n') {
@@ -184,7 +183,7 @@ void ConnectionStream::watch_head(const char* bytes, size_t size) {
   if (!in_head_) deadline_ = after(limits_.body_seconds);
 }
 
-// The library would say nothing, or 400.
+// The library would send nothing, or 400.
 void ConnectionStream::refuse_head(const char* status) {
   if (head_bytes_ > 0) {
     send_all(

@@ -1,4 +1,4 @@
-// One client's connection, and all of them together.
+// A client connection, and the set of all connections.
 #pragma once
 
 #include <poll.h>
@@ -19,7 +19,7 @@ struct Connection {
   enum class Phase {
     waiting,    // for the first byte of a request
     reading,    // the rest of it
-    answering,  // it is ours to act
+    answering,  // the server is working
   };
   int socket = -1;
   std::atomic<Phase> phase{Phase::waiting};
@@ -37,9 +37,9 @@ class Connections {
  public:
   explicit Connections(int most) : most_(most) {}
 
-  // False: there is no room, and nobody to make any.
+  // False: the limit is reached and no connection can be closed.
   bool add(Connection& connection);
-  // Before its socket is closed, for the number may then be another's.
+  // Call before the socket is closed, because the descriptor may be reused.
   void remove(Connection& connection);
   void close_waiting();
   void close_all();
@@ -50,26 +50,26 @@ class Connections {
   const int most_;
   mutable std::mutex mutex_;
   std::list<Connection*> all_;
-  int evicted_ = 0;  // still in all_, on their way out
+  int evicted_ = 0;  // still in all_, being closed
 };
 
-// What cpp-httplib reads from and writes to. It asks for a byte at a time, so reading is buffered.
+// The stream of cpp-httplib. Buffered, because the library reads byte by byte.
 class ConnectionStream : public httplib::Stream {
  public:
   ConnectionStream(Connection& connection, const HttpLimits& limits)
       : connection_(connection), limits_(limits) {}
 
-  // Waits for the first byte of the next request; false when none comes.
+  // Waits for the first byte of the next request; false on timeout.
   bool wait_for_request();
-  // A request begins: its head's time runs.
+  // Starts the timeout of the head.
   void begin_request();
   void close_after_reply() { must_close_ = true; }
   bool must_close() const { return must_close_ || has_unread(); }
-  // The body was not read to its end, so what comes next is no request.
+  // The body was not read completely, so the connection cannot be reused.
   void leave_unread() { leaves_unread_ = true; }
   bool has_unread() const { return leaves_unread_ || is_broken_; }
   bool timed_out() const { return timed_out_; }
-  // Whether the request has come as far as its handler.
+  // Whether the handler was called.
   void set_answered() { is_answered_ = true; }
   bool is_answered() const { return is_answered_; }
 
@@ -80,7 +80,7 @@ class ConnectionStream : public httplib::Stream {
   ssize_t write(const char* from, size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;
   void get_local_ip_and_port(std::string& ip, int& port) const override;
-  // The library refuses numbers that select() cannot take; nothing here calls it.
+  // The library rejects descriptors that select() cannot handle; nothing here calls select().
   socket_t socket() const override { return -1; }
 
  private:
@@ -98,13 +98,13 @@ class ConnectionStream : public httplib::Stream {
   bool timed_out_ = false;
   bool is_answered_ = false;
   int64_t head_bytes_ = 0;
-  int line_ends_ = 0;  // in a row: two end the head
+  int line_ends_ = 0;  // consecutive; two end the head
 };
 
-// Says something short to a client there is no room for, without waiting for it.
+// Sends 503 to a client beyond the limit, without blocking.
 void refuse_connection(int socket);
-// Lets the client read what was written though it still sends: closing a socket with unread bytes
-// resets it, and the client may lose the reply. So what still comes is read for a moment.
+// Reads remaining input for a short time before closing: closing a socket with unread bytes resets
+// the connection, and the client may lose the reply.
 void linger(int socket);
 
 }  // namespace heed::serve

@@ -19,7 +19,7 @@ HttpError HttpError::from(const Error& error) {
     case ErrorCode::internal:
       break;
   }
-  return {500, "an internal error; the server's log has more", "internal"};
+  return {500, "internal error; see the server log", "internal"};
 }
 
 }  // namespace heed::serve

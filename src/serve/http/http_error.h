@@ -1,8 +1,8 @@
-// What a request is refused with: a status, and words for whoever sent it.
+// An HTTP error reply: status, message, code and field.
 //
-//   throw HttpError::bad_field("temperature", "temperature: expected at most 2, found 3");
+//   throw HttpError::bad_field("temperature", "temperature must be at most 2, got 3");
 //
-// Which form the words take (OpenAI's, LibreTranslate's) is the route's business: see routes.h.
+// The JSON format (OpenAI's or LibreTranslate's) depends on the route: see service.h.
 #pragma once
 
 #include <stdexcept>
@@ -23,19 +23,19 @@ class HttpError : public std::runtime_error {
   static HttpError bad_field(const std::string& field, const std::string& message) {
     return {400, message, "invalid_value", field};
   }
-  // Try again after so many seconds.
+  // With a Retry-After header.
   static HttpError later(int status, const std::string& message, int seconds) {
     HttpError error(status, message, status == 429 ? "too_many_requests" : "unavailable");
     error.retry_seconds_ = seconds;
     return error;
   }
-  // What the library threw, as the sender is told it: our own mistakes without their details.
+  // A library error for the client; internal errors without details.
   static HttpError from(const Error& error);
 
   int status() const { return status_; }
   const std::string& code() const { return code_; }
   const std::string& field() const { return field_; }
-  int retry_seconds() const { return retry_seconds_; }  // 0: says nothing
+  int retry_seconds() const { return retry_seconds_; }  // 0: no Retry-After
 
  private:
   int status_;
@@ -43,7 +43,7 @@ class HttpError : public std::runtime_error {
   int retry_seconds_ = 0;
 };
 
-// Nobody is left to answer: the sender has hung up. nginx's number for it.
+// The client has disconnected; nginx's status code for it.
 constexpr int kClientGone = 499;
 
 }  // namespace heed::serve

@@ -18,12 +18,12 @@
 namespace heed::serve {
 namespace {
 
-// Threads beyond the connections', which tell those there is no room for that there is none.
+// Additional threads that reject connections beyond the limit.
 constexpr int kRefusers = 4;
-// Connections that the system keeps for us until we take them.
+// The listen backlog.
 constexpr int kBacklog = 1024;
 
-// One thread for each connection that is open, kept for the next.
+// One thread per open connection; threads are reused.
 class ConnectionThreads : public httplib::TaskQueue {
  public:
   explicit ConnectionThreads(int most) : most_(most) {}
@@ -36,7 +36,7 @@ class ConnectionThreads : public httplib::TaskQueue {
         try {
           threads_.emplace_back([this] { work(); });
         } catch (const std::system_error&) {
-          // The system has no more threads: the job waits for one of those there are.
+          // No more threads available: the job waits for a free one.
         }
       }
     }
@@ -92,8 +92,8 @@ std::string url_encoded(std::string_view text) {
   return encoded;
 }
 
-// Whoever stands before us may have read such a head in another way than we would, and would take
-// part of one client's request for another's (RFC 9112, 6.3). Empty: all is well.
+// Request smuggling: a proxy in front may frame an ambiguous head differently and mix up requests
+// (RFC 9112, 6.3). Empty: valid.
 std::string length_problem(const httplib::Request& request) {
   const auto values = [&](const char* name) {
     std::vector<std::string> all;
@@ -104,23 +104,23 @@ std::string length_problem(const httplib::Request& request) {
   };
   const std::vector<std::string> lengths = values("Content-Length");
   const std::vector<std::string> codings = values("Transfer-Encoding");
-  constexpr size_t kMostDigits = 18;  // of an int64_t, for sure
+  constexpr size_t kMostDigits = 18;  // always fits an int64_t
   for (const std::string& length : lengths) {
     const bool is_number =
         !length.empty() && length.size() <= kMostDigits &&
         std::ranges::all_of(length, [](unsigned char c) { return std::isdigit(c) != 0; });
     if (!is_number) return "Content-Length must be a number of bytes";
-    if (length != lengths.front()) return "there are two lengths: Content-Length came twice";
+    if (length != lengths.front()) return "Content-Length must be given once";
   }
   if (codings.empty()) return {};
-  if (!lengths.empty()) return "there are two lengths: Content-Length and Transfer-Encoding";
+  if (!lengths.empty()) return "Content-Length and Transfer-Encoding must not be combined";
   std::string coding = codings.front();
   for (char& c : coding) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (codings.size() > 1 || coding != "chunked") return "Transfer-Encoding must be chunked";
   return {};
 }
 
-// What a thread is working on: the library hands its handlers no socket.
+// The connection of this thread, because handlers of the library get no socket.
 struct Current {
   Connection* connection = nullptr;
   ConnectionStream* stream = nullptr;
@@ -146,7 +146,7 @@ class LibraryRequest : public HttpRequest {
   bool is_multipart() const override { return request_.is_multipart_form_data(); }
   bool is_client_gone() const override { return connection_.is_client_gone(); }
 
-  // Whether what follows on the connection is the rest of this request.
+  // Whether unread bytes of this request remain on the connection.
   bool has_unread_body() const {
     if (!malformed.empty()) return true;
     const std::string length = request_.get_header_value("Content-Length");
@@ -162,7 +162,7 @@ class LibraryRequest : public HttpRequest {
     };
     const std::string length = request_.get_header_value("Content-Length");
     const bool is_chunked = request_.has_header("Transfer-Encoding");
-    // Without a length there is no body; the library would read until the connection ends.
+    // Without a length there is no body; the library would read until the connection closes.
     if (reader_ == nullptr || (length.empty() && !is_chunked)) {
       connection_.enter(Connection::Phase::answering);
       return {};
@@ -171,7 +171,7 @@ class LibraryRequest : public HttpRequest {
     std::string body;
     bool is_too_long = false;
     const auto receive = [&](const char* data, size_t size) {
-      // Bytes after decompression: small bodies that swell are caught as well.
+      // Counted after decompression, against zip bombs.
       is_too_long = static_cast<int64_t>(body.size() + size) > most_bytes;
       if (!is_too_long) body.append(data, size);
       return !is_too_long;
@@ -206,7 +206,7 @@ class LibraryRequest : public HttpRequest {
         },
         [&](const char* data, size_t size) {
           value.append(data, size);
-          // Counted, and taken back until the part is complete.
+          // Counted now, corrected when the part is complete.
           const size_t before = body.size();
           const bool fits = receive(value.data(), value.size());
           body.resize(std::min(before, body.size()));
@@ -229,12 +229,12 @@ namespace {
 constexpr const char* kHostHint =
     "--host takes a name or an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all";
 
-// The library does not tell a name that nobody knows from a port that is taken.
+// The library does not distinguish an unknown host from a port in use.
 void check_host(const std::string& host) {
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM, wish.ai_flags = AI_PASSIVE;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM, hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const int fault = ::getaddrinfo(host.c_str(), nullptr, &wish, &found);
+  const int fault = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (found) ::freeaddrinfo(found);
   if (fault == 0) return;
   throw heed::Error(ErrorCode::invalid_argument,
@@ -248,8 +248,8 @@ class HttpServer::Listener : public httplib::Server {
   Listener(const HttpLimits& limits, HttpServer::Handler handler)
       : limits_(limits), handler_(std::move(handler)), connections_(limits.connections) {
     new_task_queue = [this] { return new ConnectionThreads(limits_.connections + kRefusers); };
-    set_tcp_nodelay(true);  // pieces of a stream go out as they come
-    // The library's default would let two servers share a port and take turns.
+    set_tcp_nodelay(true);  // streamed events are sent at once
+    // The library's default, SO_REUSEPORT, would let two servers share a port.
     set_socket_options([](socket_t socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -278,7 +278,7 @@ class HttpServer::Listener : public httplib::Server {
           ErrorCode::invalid_argument,
           "cannot listen on " + host + " port " + std::to_string(port) + why,
           is_elsewhere ? kHostHint
-                       : "another server may be using it: choose another --port, or 0 for any");
+                       : "the port may be in use: choose another --port, or 0 for any free port");
     }
     ::listen(svr_sock_, kBacklog);
     return bound;
@@ -292,7 +292,7 @@ class HttpServer::Listener : public httplib::Server {
 
   void stop_listening() {
     stopping_ = true;
-    // The library forgets a stop() that comes before it listens.
+    // The library ignores a stop() before listen().
     while (entered_ && !left_ && !is_running())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     stop();
@@ -314,7 +314,7 @@ class HttpServer::Listener : public httplib::Server {
     }
     current = {};
     if (stream.has_unread()) {
-      connection.enter(Connection::Phase::waiting);  // it may still make room for others
+      connection.enter(Connection::Phase::waiting);  // may be closed for a new connection
       linger(socket);
     }
     connections_.remove(connection);
@@ -323,23 +323,24 @@ class HttpServer::Listener : public httplib::Server {
     return true;
   }
 
-  // One request of a connection; whether another may follow.
+  // Handles one request; returns whether another may follow.
   bool process_one(ConnectionStream& stream) {
     stream.begin_request();
     bool is_last = false;
     const auto prepare = [](httplib::Request& request) {
-      request.ranges.clear();  // parts of an answer: nothing here has any
-      // Brotli, as the library calls it, takes seconds over what gzip does at once.
-      const std::string wish = request.get_header_value("Accept-Encoding");
+      request.ranges.clear();  // range requests are not supported
+      // Brotli, as the library calls it, is much slower than gzip.
+      const std::string encodings = request.get_header_value("Accept-Encoding");
       request.headers.erase("Accept-Encoding");
-      if (wish.find("gzip") != std::string::npos) request.set_header("Accept-Encoding", "gzip");
+      if (encodings.find("gzip") != std::string::npos)
+        request.set_header("Accept-Encoding", "gzip");
     };
     try {
       const bool is_fine = process_request(stream, stopping_, is_last, prepare);
-      // What was no request has not come to answer(), and leaves us nowhere.
+      // Without a valid request the handler was not called, and the connection cannot be reused.
       return is_fine && !is_last && !stream.must_close() && stream.is_answered();
     } catch (...) {
-      return false;  // out of memory, say: the others go on
+      return false;  // for example out of memory: other connections continue
     }
   }
 
@@ -375,7 +376,7 @@ class HttpServer::Listener : public httplib::Server {
           try {
             run(write, [&] { return connection.is_client_gone(); });
           } catch (...) {
-            return false;  // the client sees a stream that breaks off
+            return false;  // the stream is cut off
           }
           sink.done();
           return true;

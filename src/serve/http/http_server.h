@@ -1,15 +1,12 @@
-// HTTP as the rest of serve/ sees it: a request in, a reply out, and limits on everybody's
-// patience.
+// The HTTP transport: a request in, a reply out, with timeouts and size limits.
 //
 //   HttpServer server({}, [](HttpRequest& request) { return HttpReply{.body = "hello"}; });
 //   int port = server.bind("127.0.0.1", 0);
 //   server.listen();                            // until stop(), from another thread
 //
-// cpp-httplib reads requests and writes responses; what it leaves open is decided here. Each
-// connection has a thread of its own, and there are only so many: when all are taken, the one that
-// has been waiting longest for its client's next byte is closed in favour of the newcomer, so slow
-// senders and idle connections never keep others out. A request's head and body must arrive within
-// their times, however slowly they drip, and neither may be larger than its limit.
+// Built on cpp-httplib. Each connection has a thread, up to a limit. At the limit, the connection
+// that has waited longest for input is closed for a new one, so slow senders and idle connections
+// cannot block others. Head and body have total timeouts and size limits.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +21,28 @@ namespace heed::serve {
 struct HttpLimits {
   int connections = 512;
   int64_t head_bytes = 32 << 10;
-  double head_seconds = 10;   // from its first byte to its last
+  double head_seconds = 10;   // total, from the first byte to the last
   double body_seconds = 30;   // likewise
-  double idle_seconds = 60;   // between the requests of one connection
-  double write_seconds = 30;  // that a client may take to read anything at all
+  double idle_seconds = 60;   // keep-alive timeout
+  double write_seconds = 30;  // without any progress in sending
 };
 
 class HttpRequest {
  public:
   std::string method, path, remote;
-  std::string malformed{};  // why its head cannot be trusted to tell where it ends; empty: it can
+  std::string malformed{};  // why the framing of the request is ambiguous; empty: valid
 
   virtual ~HttpRequest() = default;
-  virtual std::string header(const std::string& name) const = 0;  // empty: there is none
-  // The body, read now. Throws HttpError: 413 when it is longer, 408 or 400 when it does not come.
-  // A form of type multipart/form-data comes as if it were url-encoded.
+  virtual std::string header(const std::string& name) const = 0;  // empty: not present
+  // Reads the body. Throws HttpError: 413 if it is longer, 408 or 400 if it cannot be read.
+  // multipart/form-data is converted to url-encoding.
   virtual std::string read_body(int64_t most_bytes) = 0;
   virtual bool is_multipart() const = 0;
-  // Whether the client has hung up: nobody will read the reply.
+  // Whether the client has disconnected.
   virtual bool is_client_gone() const = 0;
 };
 
-// What a reply that comes piece by piece is written to; false: the client has gone.
+// Writes a part of a streamed reply; false: the client has disconnected.
 using HttpWriter = std::function<bool(std::string_view text)>;
 
 struct HttpReply {
@@ -53,10 +50,10 @@ struct HttpReply {
   std::string body{};
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers{};
-  // If set, instead of the body: called once, and writes everything.
+  // If set, replaces the body: called once, writes the whole reply.
   std::function<void(const HttpWriter& write, const std::function<bool()>& is_client_gone)>
       stream{};
-  // Called when the reply has been sent, or could not be; with how many bytes of body there were.
+  // Called after the reply was sent or failed, with the number of body bytes.
   std::function<void(int64_t bytes)> done{};
   bool close = false;  // the connection, afterwards
 };
@@ -71,15 +68,15 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Port 0: any that is free. Returns the port; throws Error when it cannot be had.
+  // Port 0: any free port. Returns the port; throws Error if binding fails.
   int bind(const std::string& host, int port);
-  // Until stop() was called and every connection is closed.
+  // Blocks until stop() was called and all connections are closed.
   void listen();
-  // Takes no new connections, and closes those that wait for their next request.
+  // Accepts no new connections and closes idle ones.
   void stop();
-  // After stop(): whether every reply that was begun is sent, within the time.
+  // After stop(): whether all started replies were sent within the time.
   bool wait_until_sent(double seconds) const;
-  // Closes all of them, whatever they are at.
+  // Closes all connections immediately.
   void abandon();
 
   int connections() const;

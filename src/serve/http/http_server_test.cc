@@ -168,13 +168,13 @@ TEST_F(HttpServerTest, LetsNobodyRunForever) {
   Json call = long_call();
   const Received late = client().post("/v1/completions", call);
   ASSERT_EQ(late.status, 503) << late.body;
-  EXPECT_THAT(late.body, HasSubstr("longer than the 0.5 s"));
+  EXPECT_THAT(late.body, HasSubstr("time limit of 0.5 s"));
   EXPECT_EQ(late.headers.at("Retry-After"), "5");
   // A stream that has begun ends with the same words.
   call["stream"] = true;
   const Received stream = client().post("/v1/completions", call);
   EXPECT_EQ(stream.status, 200);
-  EXPECT_THAT(stream.body, HasSubstr("longer than the 0.5 s"));
+  EXPECT_THAT(stream.body, HasSubstr("time limit of 0.5 s"));
   EXPECT_THAT(stream.body, testing::EndsWith("data: [DONE]\n\n"));
   expect_fine();
 }
@@ -258,7 +258,7 @@ TEST_F(HttpServerTest, KeepsAnsweringInAFlood) {
     }
     if (i % 20 == 19) expect_fine(), ++fine;
   }
-  // Whoever was not closed to make room for others hears what was wrong; who said nothing, nothing.
+  // Connections that were not closed for new ones get an error; silent ones get nothing.
   const std::map<int, std::string> expected = {{1, "408"}, {2, "408"}, {3, "413"},
                                                {4, "400"}, {5, "400"}, {7, "408"}};
   std::map<int, int> told;

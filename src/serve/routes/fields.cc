@@ -11,7 +11,8 @@
 namespace heed::serve {
 namespace {
 
-constexpr double kMostInteger = 9007199254740992.0;  // 2^53: up to there doubles are exact
+constexpr double kMostInteger =
+    9007199254740992.0;  // 2^53: integers up to this are exact in a double
 
 std::string kind_of(const Json& value) {
   switch (value.type()) {
@@ -22,13 +23,13 @@ std::string kind_of(const Json& value) {
     case Json::value_t::number_float:
       return "the number " + value.dump();
     case Json::value_t::string:
-      return "a text";
+      return "a string";
     case Json::value_t::array:
       return "a list";
     case Json::value_t::object:
       return "an object";
     default:
-      return "nothing";
+      return "null";
   }
 }
 
@@ -42,7 +43,7 @@ bool has_limit(double value) { return std::abs(value) < std::numeric_limits<doub
 
 std::string range_of(const Field& field) {
   if (has_limit(field.min) && has_limit(field.max)) {
-    return shown(field.min) + " to " + shown(field.max);
+    return "between " + shown(field.min) + " and " + shown(field.max);
   }
   return has_limit(field.min) ? "at least " + shown(field.min) : "at most " + shown(field.max);
 }
@@ -77,7 +78,7 @@ std::string url_decoded(std::string_view text) {
       const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
       const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
       if (high < 0 || low < 0) {
-        throw HttpError(400, "the form is not well-formed: % without two hexadecimal digits",
+        throw HttpError(400, "invalid form: % must be followed by two hexadecimal digits",
                         "invalid_form");
       }
       decoded += static_cast<char>(high * 16 + low);
@@ -92,13 +93,13 @@ std::string url_decoded(std::string_view text) {
 }  // namespace
 
 Json parse_body(std::string_view body, int depth) {
-  // nlohmann's own stack is on the heap, so it is not depth itself that hurts; but nobody means
-  // what is nested deeper than anything we read.
+  // nlohmann's parser keeps its stack on the heap; the limit protects recursive code that handles
+  // the result.
   const auto check_depth = [&](int at, Json::parse_event_t event, const Json&) {
     const bool opens =
         event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
     if (opens && at >= depth) {
-      throw HttpError(400, "the JSON is nested deeper than " + std::to_string(depth) + " levels",
+      throw HttpError(400, "JSON nesting must be at most " + std::to_string(depth) + " levels",
                       "invalid_json");
     }
     return true;
@@ -107,15 +108,16 @@ Json parse_body(std::string_view body, int depth) {
   try {
     json = Json::parse(body, check_depth);
   } catch (const Json::parse_error& error) {
-    // Its message quotes the body; the place is enough.
-    throw HttpError(400,
-                    "the body is not valid JSON in UTF-8 (byte " + std::to_string(error.byte) + ")",
-                    "invalid_json");
-  } catch (const Json::exception&) {  // a number that no double holds
-    throw HttpError(400, "the body is not valid JSON: a number is out of range", "invalid_json");
+    // The message of the library quotes the body; the offset is enough.
+    throw HttpError(
+        400,
+        "the body must be valid JSON in UTF-8 (error at byte " + std::to_string(error.byte) + ")",
+        "invalid_json");
+  } catch (const Json::exception&) {  // a number out of range
+    throw HttpError(400, "the body must be valid JSON: a number is out of range", "invalid_json");
   }
   if (!json.is_object()) {
-    throw HttpError(400, "the body must be a JSON object, found " + kind_of(json), "invalid_json");
+    throw HttpError(400, "the body must be a JSON object, got " + kind_of(json), "invalid_json");
   }
   return json;
 }
@@ -131,7 +133,7 @@ Json parse_form(std::string_view body) {
     const std::string key = url_decoded(pair.substr(0, equals));
     std::string value = url_decoded(pair.substr(std::min(equals + 1, pair.size())));
     if (!is_utf8(key) || !is_utf8(value)) {
-      throw HttpError(400, "the form is not UTF-8", "invalid_form");
+      throw HttpError(400, "the form must be UTF-8", "invalid_form");
     }
     Json& place = object[key];
     if (place.is_null()) {
@@ -154,7 +156,7 @@ FieldReader::FieldReader(const Json& object, const FieldLimits& limits, bool is_
 void FieldReader::refuse(const Field& field, const std::string& expected,
                          const std::string& found) const {
   const std::string name = prefix_ + field.name;
-  throw HttpError::bad_field(name, name + ": expected " + expected + ", found " + found);
+  throw HttpError::bad_field(name, name + " must be " + expected + ", got " + found);
 }
 
 bool FieldReader::is_given(const Field& field) const {
@@ -177,17 +179,17 @@ void FieldReader::check_range(const Field& field, double value) const {
 
 void FieldReader::check_count(const Field& field, size_t count, int64_t most) const {
   if (static_cast<int64_t>(count) <= most) return;
-  refuse(field, "at most " + std::to_string(most) + " of them", std::to_string(count));
+  refuse(field, "a list of at most " + std::to_string(most), std::to_string(count));
 }
 
 std::string FieldReader::one_text(const Field& field, const Json& value) const {
-  if (!value.is_string()) refuse(field, "a text", kind_of(value));
+  if (!value.is_string()) refuse(field, "a string", kind_of(value));
   const auto& text = value.get_ref<const std::string&>();
   if (static_cast<int64_t>(text.size()) > limits_.text_bytes) {
     const std::string name = prefix_ + field.name;
     throw HttpError(413,
-                    name + ": a text has at most " + std::to_string(limits_.text_bytes) +
-                        " bytes here, found " + std::to_string(text.size()),
+                    name + " must have at most " + std::to_string(limits_.text_bytes) +
+                        " bytes, got " + std::to_string(text.size()),
                     "text_too_long", name);
   }
   return text;
@@ -199,7 +201,7 @@ std::vector<int32_t> FieldReader::one_ids(const Field& field, const Json& value)
   for (const Json& id : value) {
     if (!id.is_number_integer() || id.get<double>() < 0 ||
         id.get<double>() > std::numeric_limits<int32_t>::max()) {
-      refuse(field, "token ids", kind_of(id));
+      refuse(field, "a list of token ids", kind_of(id));
     }
     list.push_back(id.get<int32_t>());
   }
@@ -247,7 +249,7 @@ void FieldReader::integer(const Field& field, int64_t& value) {
   if (found->is_number()) read = found->get<double>();
   if (is_form_ && found->is_string()) read = read_number<double>(found->get<std::string>());
   if (!read || *read != std::floor(*read) || std::abs(*read) > kMostInteger) {
-    refuse(field, "a whole number", kind_of(*found));
+    refuse(field, "an integer", kind_of(*found));
   }
   check_range(field, *read);
   value = static_cast<int64_t>(*read);
@@ -299,11 +301,11 @@ void FieldReader::ids(const Field& field, std::vector<int32_t>& value) {
 void FieldReader::pairs(const Field& field, TextPairs& value) {
   const Json* found = find(field);
   if (found == nullptr) return;
-  if (!found->is_object()) refuse(field, "an object of texts", kind_of(*found));
+  if (!found->is_object()) refuse(field, "an object of strings", kind_of(*found));
   check_count(field, found->size(), limits_.texts);
   value.clear();
   for (const auto& [key, text] : found->items()) {
-    if (key.empty()) refuse(field, "a text before each colon", "none");
+    if (key.empty()) refuse(field, "an object without empty keys", "an empty key");
     value.emplace_back(one_text(field, key), one_text(field, text));
   }
 }
@@ -327,8 +329,7 @@ void FieldReader::ignored(const Field& field) { find(field); }
 void FieldReader::only(const Field& field, const Json& value) {
   const Json* found = find(field);
   if (found == nullptr || *found == value) return;
-  refuse(field, "nothing or " + value.dump() + ", which is all that this server does",
-         kind_of(*found));
+  refuse(field, "absent or " + value.dump() + " (not supported otherwise)", kind_of(*found));
 }
 
 void FieldReader::inside(const Field& field, const std::function<void(Fields& fields)>& describe) {
@@ -348,7 +349,7 @@ void FieldReader::finish() const {
     throw HttpError(400,
                     "unknown field '" + name + "'" +
                         (meant ? ": did you mean '" + prefix_ + *meant + "'?"
-                               : "; known are " + joined(known_)),
+                               : "; known fields: " + joined(known_)),
                     "unknown_field", name);
   }
 }

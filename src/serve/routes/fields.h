@@ -1,4 +1,4 @@
-// What a request may say, each field listed once.
+// The fields of a request body, described once for parsing and for /openapi.json.
 //
 //   struct TranslateCall { Texts q; std::string source; int64_t alternatives = 0; };
 //
@@ -9,9 +9,9 @@
 //     call.alternatives);
 //   }
 //
-// A FieldReader fills the struct from a request's body and refuses what does not fit, naming the
-// field: a wrong type, a value out of range, a field nobody knows. A FieldSchema makes of the same
-// list what /openapi.json says.
+// A FieldReader fills the struct from a request body and rejects wrong types, values out of range
+// and unknown fields, naming the field. A FieldSchema builds the schema for /openapi.json from the
+// same description.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ struct Field {
   const char* name;
   const char* about = "";
   bool required = false;
-  // Of numbers; of lists, how many.
+  // For numbers the range, for lists the number of items.
   double min = std::numeric_limits<double>::lowest();
   double max = std::numeric_limits<double>::max();
-  std::vector<std::string> choices{};  // of texts; empty: any
+  std::vector<std::string> choices{};  // for texts; empty: any
 };
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
-// One text, or a list of them.
+// One text or a list of texts.
 struct Texts {
   std::vector<std::string> values{};
   bool is_list = false;
@@ -57,21 +57,21 @@ struct Prompts {
   bool is_list = false;
 };
 
-// How much a request may contain, and ask for.
+// Limits of request fields.
 struct FieldLimits {
-  int64_t text_bytes = 100'000;  // of each text
-  int64_t texts = 256;           // of one list
-  int64_t ids = 65'536;          // of one list
-  int depth = 16;                // lists and objects inside each other
-  int64_t new_tokens = 4096;     // of each answer
-  int64_t answers = 16;          // to each text, and beams
+  int64_t text_bytes = 100'000;  // per text
+  int64_t texts = 256;           // per list
+  int64_t ids = 65'536;          // per list
+  int depth = 16;                // nesting of lists and objects
+  int64_t new_tokens = 4096;     // per answer
+  int64_t answers = 16;          // per text; also the largest beam
 };
 
 class Fields {
  public:
   virtual ~Fields() = default;
 
-  // The server's own, for fields whose range they are.
+  // The limits of the server, for fields whose range they define.
   virtual const FieldLimits& limits() const = 0;
 
   virtual void text(const Field& field, std::string& value) = 0;
@@ -81,18 +81,18 @@ class Fields {
   virtual void texts(const Field& field, Texts& value) = 0;
   virtual void prompts(const Field& field, Prompts& value) = 0;
   virtual void ids(const Field& field, std::vector<int32_t>& value) = 0;
-  // An object whose values are texts, in its order.
+  // An object of texts, in order.
   virtual void pairs(const Field& field, TextPairs& value) = 0;
   // An object of token ids and numbers, {"50256": -100}; the range is of the numbers.
   virtual void biases(const Field& field, LogitBias& value) = 0;
-  // Anything: other servers know it, and it means nothing here.
+  // Accepted for compatibility with other servers and ignored.
   virtual void ignored(const Field& field) = 0;
-  // Of other servers; only this value of it, which changes nothing, is taken here.
+  // Compatibility: only this value, which has no effect, is accepted.
   virtual void only(const Field& field, const Json& value) = 0;
-  // Fields inside a field.
+  // A nested object.
   virtual void inside(const Field& field, const std::function<void(Fields& fields)>& describe) = 0;
 
-  // The same with nothing as the default.
+  // Optional fields: empty if not given.
   void text(const Field& field, std::optional<std::string>& value) {
     maybe(field, value, &Fields::text);
   }
@@ -116,16 +116,16 @@ class Fields {
   }
 };
 
-// A body of type application/json. Throws HttpError 400: no JSON, no object, not UTF-8, or deeper
+// Parses application/json. Throws HttpError 400: invalid JSON, not an object, not UTF-8, or deeper
 // than `depth`.
 Json parse_body(std::string_view body, int depth);
-// A body of type application/x-www-form-urlencoded as an object of texts; what comes twice becomes
-// a list. Throws HttpError 400.
+// Parses application/x-www-form-urlencoded into an object of texts; repeated keys become a list.
+// Throws HttpError 400.
 Json parse_form(std::string_view body);
 
 class FieldReader : public Fields {
  public:
-  // `is_form`: all values are texts, and are read as what the field wants.
+  // `is_form`: all values are texts and are converted to the type of the field.
   FieldReader(const Json& object, const FieldLimits& limits, bool is_form = false,
               std::string prefix = {});
 
@@ -144,14 +144,14 @@ class FieldReader : public Fields {
   void only(const Field& field, const Json& value) override;
   void inside(const Field& field, const std::function<void(Fields& fields)>& describe) override;
 
-  // To be called when all fields were described. Throws for those that are left.
+  // Call after all fields were described. Throws for unknown fields.
   void finish() const;
 
  protected:
   bool is_given(const Field& field) const override;
 
  private:
-  // Null and nothing are the same. Throws when a required one is missing.
+  // Null counts as not given. Throws if a required field is missing.
   const Json* find(const Field& field);
   std::string one_text(const Field& field, const Json& value) const;
   std::vector<int32_t> one_ids(const Field& field, const Json& value) const;
@@ -163,11 +163,11 @@ class FieldReader : public Fields {
   const Json& object_;
   const FieldLimits& limits_;
   bool is_form_;
-  std::string prefix_;  // "stream_options." inside
+  std::string prefix_;  // "stream_options." in a nested object
   std::vector<std::string> known_;
 };
 
-// A JSON schema of the fields, as OpenAPI wants it.
+// Builds the JSON schema of the fields for OpenAPI.
 class FieldSchema : public Fields {
  public:
   explicit FieldSchema(const FieldLimits& limits = {}) : limits_(limits) {}

@@ -1,11 +1,10 @@
-// JSON schemas, as OpenAPI 3.0 has them: what a route answers, told beside it.
+// Builders of JSON schemas (OpenAPI 3.0), for the replies of routes.
 //
-//   schema::object({{"model", schema::text("who answered")},
+//   schema::object({{"model", schema::text("model name")},
 //                   {"results", schema::list(schema::object({{"tree", schema::text()}}))},
-//                   {"labels?", schema::list(schema::text())}});    // "?": it may be missing
+//                   {"labels?", schema::list(schema::text())}});    // "?": optional
 //
-// Nothing checks what is sent against them while the server runs; openapi_test.cc does, for every
-// route.
+// Replies are validated against them in openapi_test.cc only.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,13 +18,13 @@ using Json = nlohmann::ordered_json;
 namespace schema {
 
 Json text(const char* about = "");
-Json choice(const std::vector<std::string>& values, const char* about = "");  // a text
+Json choice(const std::vector<std::string>& values, const char* about = "");  // a string
 Json integer(const char* about = "");
 Json number(const char* about = "");
 Json flag(const char* about = "");
 Json anything(const char* about = "");
 Json list(Json items, const char* about = "");
-Json map(Json values, const char* about = "");  // an object with any names
+Json map(Json values, const char* about = "");  // an object with arbitrary keys
 
 struct Member {
   std::string name;
@@ -33,12 +32,12 @@ struct Member {
 };
 using Members = std::vector<Member>;
 Json object(const Members& members);
-// The same, which may have others too.
+// Allows additional members.
 Json open_object(const Members& members);
 
 Json any_of(const std::vector<Json>& schemas, const char* about = "");
 Json or_null(Json schema);
-// One of /openapi.json's components, by its name.
+// A reference to a component of /openapi.json.
 Json component(const std::string& name);
 
 }  // namespace schema

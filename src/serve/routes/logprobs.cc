@@ -9,23 +9,23 @@ namespace heed::serve {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // decoded from part of a character
-constexpr size_t kContext = 8;  // ids that can have a say in how the next one is decoded
+constexpr size_t kContext = 8;  // ids that can influence how the next one is decoded
 
-// Without a character at its end that is not complete.
+// Without an incomplete character at the end.
 std::string_view whole_characters(std::string_view text) {
   text = text.substr(0, well_formed_prefix(text));
   while (text.ends_with(kReplacement)) text.remove_suffix(kReplacement.size());
   return text;
 }
 
-// The last place up to `at` where a character begins.
+// The last start of a character at or before `at`.
 size_t character_start(std::string_view text, size_t at) {
   while (at > 0 && at < text.size() && (text[at] & 0xC0) == 0x80) --at;
   return at;
 }
 
-// The tokens of a prompt that was given as text. Their texts are parts of that text: a decoding may
-// spell it in another way (in lower case, say).
+// The tokens of a prompt that was given as text. Their texts are slices of it, because decoding may
+// change it (for example to lower case).
 std::vector<ListedToken> prompt_tokens(const Tokenizer& tokenizer, std::string_view text,
                                        size_t count) {
   const Encoding encoding = tokenizer.encode(text);
@@ -33,7 +33,7 @@ std::vector<ListedToken> prompt_tokens(const Tokenizer& tokenizer, std::string_v
   size_t at = 0;
   for (size_t i = 0; i < std::min(count, encoding.ids.size()); ++i) {
     if (encoding.is_special[i]) continue;
-    // White space between tokens belongs to the one after it.
+    // White space between tokens is added to the token after it.
     const size_t end = character_start(
         text,
         std::min(text.size(), static_cast<size_t>(std::max<int64_t>(0, encoding.offsets[i].end))));
@@ -44,7 +44,7 @@ std::vector<ListedToken> prompt_tokens(const Tokenizer& tokenizer, std::string_v
   return listed;
 }
 
-// Tokens whose texts are what decoding brings of them, one after the other.
+// Tokens with their incrementally decoded texts.
 void add_decoded(const TokenizerPtr& tokenizer, std::span<const int32_t> ids, size_t begin,
                  std::vector<ListedToken>& listed) {
   TextStream stream(tokenizer, {}, ids.first(begin));
@@ -91,10 +91,11 @@ std::vector<ListedToken> listed_tokens(const Model& model, const Completed& comp
   return listed;
 }
 
-std::string spelt_after(const Model& model, std::span<const int32_t> before, int32_t id) {
+std::string text_after(const Model& model, std::span<const int32_t> before, int32_t id) {
   if (!model.has_tokenizer()) return std::to_string(id);
   const Tokenizer& tokenizer = model.tokenizer();
-  if (id >= tokenizer.vocabulary_size()) return std::to_string(id);  // padding of the matrix
+  if (id >= tokenizer.vocabulary_size())
+    return std::to_string(id);  // padding rows of the embedding
   const auto context = before.last(std::min(before.size(), kContext));
   std::vector<int32_t> ids(context.begin(), context.end());
   const std::string known = tokenizer.decode(ids);

@@ -1,5 +1,4 @@
-// The tokens of a completion as OpenAI's API lists them beside their log-probabilities: each with
-// the text that it adds, and where that stands.
+// The tokens of a completion for OpenAI's "logprobs" object: the text of each token and its offset.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +13,28 @@
 namespace heed::serve {
 
 struct ListedToken {
-  size_t place = 0;    // among the ids
-  std::string text{};  // empty: it is part of a character that a later one completes, or no text
-  int64_t offset = 0;  // of its first character, in the text that is returned
+  size_t place = 0;    // index in the ids
+  std::string text{};  // empty: part of a character that a later token completes, or no text
+  int64_t offset = 0;  // in characters, in the returned text
 };
 
 struct Completed {
-  std::span<const int32_t> ids;  // the prompt's, or the decoder's start; then the answer's
-  size_t answer_tokens = 0;      // the last ones; without the token that ended the text
-  std::string_view answer{};     // their text
-  bool is_cut = false;           // a stop text ended it: there are ids behind its end
-  // Where the prompt is listed too: its text, and whether it was given as text or as ids.
+  std::span<const int32_t> ids;  // the prompt (or decoder start tokens), then the completion
+  size_t answer_tokens = 0;      // at the end, without the end-of-sequence token
+  std::string_view answer{};     // its text
+  bool is_cut = false;           // ended by a stop string: ids continue after the text
+  // With echo: the text of the prompt, and whether it was given as text or as ids.
   std::optional<std::string_view> prompt{};
   bool prompt_is_text = false;
 };
 
-// All that are text: not what the template puts around a prompt, nor what follows a stop text. The
-// texts together are what is returned, but for a last token that goes on behind a stop text's
-// beginning, and white space of the prompt that its tokenizer drops.
+// All tokens with text: no special tokens around the prompt, nothing after a stop string. The
+// concatenated texts are the returned text, except for a last token that continues into the stop
+// string, and white space of the prompt that the tokenizer drops.
 std::vector<ListedToken> listed_tokens(const Model& model, const Completed& completed);
 
-// What an id would add after these. Where that is nothing to read, as with part of a character, its
-// piece.
-std::string spelt_after(const Model& model, std::span<const int32_t> before, int32_t id);
+// The text that `id` adds after `before`; its piece where that is not readable, as with part of a
+// character.
+std::string text_after(const Model& model, std::span<const int32_t> before, int32_t id);
 
 }  // namespace heed::serve

@@ -48,10 +48,10 @@ TEST(LogprobsTest, WhatIsNoTextGoesByItsPiece) {
   const Tokenizer& tokenizer = model.tokenizer();
   const std::vector<int32_t> ids = tokenizer.encode_ids("aé", {.special_tokens = false});
   const std::span<const int32_t> all(ids);
-  EXPECT_EQ(spelt_after(model, {}, ids[0]), "a");
-  EXPECT_EQ(spelt_after(model, all.first(1), ids[1]), tokenizer.piece(ids[1]));
-  EXPECT_EQ(spelt_after(model, all.first(2), ids[2]), "é");
-  EXPECT_EQ(spelt_after(model, all, 1), tokenizer.piece(1));  // </s>
+  EXPECT_EQ(text_after(model, {}, ids[0]), "a");
+  EXPECT_EQ(text_after(model, all.first(1), ids[1]), tokenizer.piece(ids[1]));
+  EXPECT_EQ(text_after(model, all.first(2), ids[2]), "é");
+  EXPECT_EQ(text_after(model, all, 1), tokenizer.piece(1));  // </s>
 }
 
 TEST(LogprobsTest, EndsAtAStopText) {

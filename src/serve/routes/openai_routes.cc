@@ -312,7 +312,7 @@ Json Completion::logprobs_json(const Choice& choice,
     for (const Candidate& candidate : predicted.next[place - 1]) {
       const bool is_own = candidate.id == ids[token] && !text.empty();
       std::string key =
-          is_own ? text : spelt_after(model, std::span(ids).first(token), candidate.id);
+          is_own ? text : text_after(model, std::span(ids).first(token), candidate.id);
       if (!is_own && (key == text || best.contains(key))) key = candidate.piece;
       if (best.contains(key)) key += " (" + std::to_string(candidate.id) + ")";
       best[key] = std::log(candidate.probability);
@@ -432,7 +432,7 @@ class CompletionStream {
     if (is_open_) is_open_ = write("data: " + dump(json) + "\n\n");
   }
   void send_error(const HttpError& error, const HttpWriter& write) {
-    send(Json::parse(error_reply(error, Route::Form::openai).body), write);
+    send(error_json(error, Route::Form::openai), write);
   }
 
   void echo(const HttpWriter& write) {

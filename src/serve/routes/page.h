@@ -1,4 +1,4 @@
-// The web page's files, which CMake puts into the program.
+// The files of web/, embedded by CMake.
 #pragma once
 
 #include <span>

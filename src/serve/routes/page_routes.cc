@@ -1,4 +1,4 @@
-// The page at /, and what it consists of.
+// The web page at / and its files.
 #include "serve/routes/page.h"
 #include "serve/service.h"
 
@@ -14,7 +14,7 @@ std::string type_of(std::string_view name) {
 
 HttpReply file_reply(const PageFile& file) {
   HttpReply reply{.body = std::string(file.content), .content_type = type_of(file.name)};
-  // Nothing from elsewhere, nothing inline, and in nobody's frame.
+  // No third-party content, no inline scripts, no framing.
   reply.headers = {{"Content-Security-Policy",
                     "default-src 'self'; img-src 'self' data: blob:; frame-ancestors 'none'; "
                     "base-uri 'none'; form-action 'self'"},
@@ -28,10 +28,10 @@ HttpReply page_file(std::string_view name) {
   for (const PageFile& file : page_files()) {
     if (file.name == name) return file_reply(file);
   }
-  throw HttpError(404, "the page has no such file", "not_found");
+  throw HttpError(404, "no such file", "not_found");
 }
 
-// The types of all files, without their parameters.
+// The content types of all files, without parameters.
 std::vector<Route::Reply> file_replies() {
   std::vector<Route::Reply> replies;
   for (const PageFile& file : page_files()) {
@@ -46,13 +46,13 @@ std::vector<Route::Reply> file_replies() {
 void add_page_routes(std::vector<Route>& routes) {
   routes.push_back({.method = "GET",
                     .path = "/",
-                    .about = "The page",
+                    .about = "The web page",
                     .access = Route::Access::open,
                     .replies = {{.schema = schema::text(), .type = "text/html"}},
                     .handle = [](Call&) { return page_file("index.html"); }});
   routes.push_back({.method = "GET",
                     .path = "/web/{file}",
-                    .about = "What the page consists of",
+                    .about = "Files of the web page",
                     .access = Route::Access::open,
                     .replies = file_replies(),
                     .handle = [](Call& call) { return page_file(call.path_values.front()); }});

@@ -1,4 +1,4 @@
-// /v1/heed/runs and /v1/heed/run: trainings, for the page's Train tab.
+// /v1/heed/runs and /v1/heed/run: training runs, for the page's Train tab.
 #include "serve/runs.h"
 #include "serve/service.h"
 
@@ -22,7 +22,7 @@ Json kind_schema() { return schema::choice({"training", "sweep"}); }
 Json updated_schema() { return schema::integer("seconds since 1970"); }
 
 Json runs_schema() {
-  const Json run = schema::object({{"name", schema::text("its path under the folder")},
+  const Json run = schema::object({{"name", schema::text("path below the folder")},
                                    {"kind", kind_schema()},
                                    {"updated_at", updated_schema()}});
   return schema::object({{"object", schema::choice({"list"})}, {"data", schema::list(run)}});
@@ -32,16 +32,18 @@ struct RunCall {
   std::string name, version;
 };
 void describe(Fields& fields, RunCall& call) {
-  fields.text({.name = "name", .about = "as /v1/heed/runs has it", .required = true}, call.name);
-  fields.text({.name = "version", .about = "what the caller has: says when nothing is new"},
+  fields.text({.name = "name", .about = "name from /v1/heed/runs", .required = true}, call.name);
+  fields.text({.name = "version",
+               .about = "version that the caller has; if it is current, the reply is short"},
               call.version);
 }
 
 HttpReply read_run(Call& call) {
-  const auto wish = read_fields<RunCall>(call);
+  const auto request = read_fields<RunCall>(call);
   const std::string& folder = call.service.options().runs_folder;
-  const auto run = folder.empty() ? std::nullopt : RunsFolder(folder).read(wish.name, wish.version);
-  if (!run) throw HttpError(404, "there is no such training", "not_found", "name");
+  const auto run =
+      folder.empty() ? std::nullopt : RunsFolder(folder).read(request.name, request.version);
+  if (!run) throw HttpError(404, "no such run", "not_found", "name");
   return json_reply(*run);
 }
 
@@ -49,13 +51,13 @@ Json run_schema() {
   const Json record = schema::open_object({{"kind", schema::text()}, {"step", schema::integer()}});
   return schema::object(
       {{"name", schema::text()},
-       {"version", schema::text("to ask with, next time")},
-       {"unchanged?", schema::flag("it is the caller's version: nothing else is told")},
+       {"version", schema::text("send it with the next request")},
+       {"unchanged?", schema::flag("the version is current; no other fields follow")},
        {"kind?", kind_schema()},
        {"updated_at?", updated_schema()},
-       {"is_finished?", schema::flag("of a training")},
-       {"records?", schema::list(record, "of a training: log.jsonl")},
-       {"table?", schema::or_null(schema::map(schema::anything(), "of a sweep: table.json"))}});
+       {"is_finished?", schema::flag("for a training")},
+       {"records?", schema::list(record, "for a training: log.jsonl")},
+       {"table?", schema::or_null(schema::map(schema::anything(), "for a sweep: table.json"))}});
 }
 
 }  // namespace
@@ -63,12 +65,12 @@ Json run_schema() {
 void add_runs_routes(std::vector<Route>& routes) {
   routes.push_back({.method = "GET",
                     .path = "/v1/heed/runs",
-                    .about = "Trainings and sweeps in the folder of --runs",
+                    .about = "List the training runs and sweeps of --runs",
                     .replies = {{.schema = runs_schema()}},
                     .handle = list_runs});
   routes.push_back({.method = "POST",
                     .path = "/v1/heed/run",
-                    .about = "What a training has logged so far, or a sweep's table",
+                    .about = "The log of a training run, or the table of a sweep",
                     .describe = described<RunCall>(),
                     .replies = {{.schema = run_schema()}},
                     .handle = read_run});

@@ -1,4 +1,4 @@
-// How the server is, what it serves, and what it takes; loading and unloading.
+// Health, metrics, /openapi.json, and listing, loading and unloading models.
 #include "heed/version.h"
 #include "serve/service.h"
 
@@ -26,15 +26,15 @@ Json model_json(const ServedModel& served) {
 
 schema::Members model_members() {
   const Json texts = schema::list(schema::text());
-  return {{"id", schema::text("its name")},
+  return {{"id", schema::text("model name")},
           {"object", schema::choice({"model"})},
-          {"created", schema::integer("when it was loaded, in seconds since 1970")},
+          {"created", schema::integer("time of loading, in seconds since 1970")},
           {"owned_by", schema::text()},
           {"family", schema::choice({"encoder_decoder", "encoder_only", "decoder_only"})},
-          {"head", schema::text("what it has at its end: language_model, classifier, …")},
+          {"head", schema::text("language_model, classifier, …")},
           {"vocabulary", schema::integer()},
           {"max_positions", schema::integer()},
-          {"abilities", schema::list(schema::text(), "what it is offered for: translate, …")},
+          {"abilities", schema::list(schema::text(), "translate, complete, classify, …")},
           {"languages?", schema::object({{"sources", texts}, {"targets", texts}})},
           {"labels?", schema::list(schema::text(), "of classifiers and taggers")}};
 }
@@ -59,7 +59,7 @@ ServedModelPtr named(Call& call) {
 
 HttpReply show_model(Call& call) { return json_reply(model_json(*named(call))); }
 
-// All that the Model tab of the page draws.
+// The data of the page's Model tab.
 HttpReply describe_model(Call& call) {
   const ServedModelPtr served = named(call);
   const ModelInfo& info = served->info();
@@ -88,7 +88,7 @@ HttpReply describe_model(Call& call) {
 Json description_schema() {
   schema::Members members = model_members();
   const schema::Members more{
-      {"model_type", schema::text("as config.json has it")},
+      {"model_type", schema::text("model_type of config.json")},
       {"parameters", schema::integer()},
       {"weight_bytes", schema::integer()},
       {"weight_type", schema::text()},
@@ -96,7 +96,7 @@ Json description_schema() {
       {"memory", schema::list(schema::object({{"sequences", schema::integer()},
                                               {"length", schema::integer()},
                                               {"inference_bytes", schema::integer()}}))},
-      {"settings", schema::map(schema::anything(), "as a recipe's [model] has them")},
+      {"settings", schema::map(schema::anything(), "as in a recipe's [model] section")},
       {"weights", schema::list(schema::object(
                       {{"name", schema::text()},
                        {"shape", schema::list(schema::integer(), "rows and columns")}}))}};
@@ -108,30 +108,29 @@ struct LoadCall {
   std::string name, folder;
 };
 void describe(Fields& fields, LoadCall& call) {
-  fields.text({.name = "folder", .about = "the model's folder, on the server", .required = true},
+  fields.text({.name = "folder", .about = "model folder on the server", .required = true},
               call.folder);
-  fields.text({.name = "name", .about = "what it is called; the folder's own name by default"},
-              call.name);
+  fields.text({.name = "name", .about = "model name; default: the folder's name"}, call.name);
 }
 
 HttpReply load_model(Call& call) {
-  auto wish = read_fields<LoadCall>(call);
-  if (wish.name.empty()) wish.name = default_model_name(wish.folder);
-  call.service.models().load(wish.name, wish.folder);
-  call.service.log({{"event", "model_loaded"}, {"model", wish.name}});
-  call.path_values = {wish.name};
+  auto request = read_fields<LoadCall>(call);
+  if (request.name.empty()) request.name = default_model_name(request.folder);
+  call.service.models().load(request.name, request.folder);
+  call.service.log({{"event", "model_loaded"}, {"model", request.name}});
+  call.path_values = {request.name};
   return json_reply(model_json(*named(call)), 201);
 }
 
 HttpReply unload_model(Call& call) {
   const std::string& name = call.path_values.front();
-  named(call);  // or says that there is none
+  named(call);  // throws 404
   call.service.models().unload(name);
   call.service.log({{"event", "model_unloaded"}, {"model", name}});
   return json_reply({{"id", name}, {"object", "model"}, {"deleted", true}});
 }
 Json unloaded_schema() {
-  return schema::object({{"id", schema::text("its name")},
+  return schema::object({{"id", schema::text("model name")},
                          {"object", schema::choice({"model"})},
                          {"deleted", schema::flag()}});
 }
@@ -144,14 +143,14 @@ HttpReply ready(Call& call) {
 }
 Json ready_schema() {
   return schema::object({{"status", schema::choice({"ready", "closing"})},
-                         {"models", schema::integer("how many there are")}});
+                         {"models", schema::integer("number of loaded models")}});
 }
 
 HttpReply metrics(Call& call) {
   return {.body = call.service.metrics_text(), .content_type = "text/plain; version=0.0.4"};
 }
 
-// What a path's {name} is called in OpenAPI.
+// OpenAPI parameters for each {name} of a path.
 Json path_parameters(const std::string& path) {
   Json list = Json::array();
   for (size_t begin = path.find('{'); begin != std::string::npos;
@@ -167,12 +166,11 @@ Json responses_of(const Route& route) {
   Json responses = Json::object();
   for (const Route::Reply& reply : route.replies) {
     Json& response = responses[std::to_string(reply.status)];
-    response["description"] = "the answer";
+    response["description"] = "success";
     response["content"][reply.type] = {{"schema", reply.schema}};
   }
   const Json error{{"schema", schema::component(error_name(route.form))}};
-  responses["default"] = {{"description", "an error, which says what is wrong"},
-                          {"content", {{"application/json", error}}}};
+  responses["default"] = {{"description", "error"}, {"content", {{"application/json", error}}}};
   return responses;
 }
 
@@ -215,7 +213,7 @@ void add_status_routes(std::vector<Route>& routes) {
   using Access = Route::Access;
   routes.push_back({.method = "GET",
                     .path = "/healthz",
-                    .about = "Whether the server lives",
+                    .about = "Liveness check",
                     .access = Access::open,
                     .replies = {{.schema = schema::object({{"status", schema::choice({"ok"})}})}},
                     .handle = [](Call&) {
@@ -224,46 +222,46 @@ void add_status_routes(std::vector<Route>& routes) {
   routes.push_back(
       {.method = "GET",
        .path = "/readyz",
-       .about = "Whether it takes work: 503 while it shuts down",
+       .about = "Readiness check: 503 during shutdown",
        .access = Access::open,
        .replies = {{.schema = ready_schema()}, {.schema = ready_schema(), .status = 503}},
        .handle = ready});
   routes.push_back({.method = "GET",
                     .path = "/metrics",
-                    .about = "Counts, times and memory, for Prometheus",
+                    .about = "Prometheus metrics",
                     .replies = {{.schema = schema::text(), .type = "text/plain"}},
                     .handle = metrics});
   routes.push_back({.method = "GET",
                     .path = "/openapi.json",
-                    .about = "This description",
+                    .about = "This OpenAPI description",
                     .access = Access::open,
                     .replies = {{.schema = schema::map(schema::anything())}},
                     .handle = openapi});
   routes.push_back({.method = "GET",
                     .path = "/v1/models",
-                    .about = "The models",
+                    .about = "List the loaded models",
                     .replies = {{.schema = models_schema()}},
                     .handle = list_models});
   routes.push_back({.method = "GET",
                     .path = "/v1/models/{name}",
-                    .about = "One of them",
+                    .about = "One loaded model",
                     .replies = {{.schema = model_schema()}},
                     .handle = show_model});
   routes.push_back({.method = "GET",
                     .path = "/v1/heed/models/{name}",
-                    .about = "A model's settings, size and memory",
+                    .about = "Settings, size and memory of a model",
                     .replies = {{.schema = description_schema()}},
                     .handle = describe_model});
   routes.push_back({.method = "POST",
                     .path = "/v1/heed/models",
-                    .about = "Load a model, or load it anew",
+                    .about = "Load or reload a model",
                     .access = Access::admin,
                     .describe = described<LoadCall>(),
                     .replies = {{.schema = model_schema(), .status = 201}},
                     .handle = load_model});
   routes.push_back({.method = "DELETE",
                     .path = "/v1/heed/models/{name}",
-                    .about = "Unload a model, when its requests are done",
+                    .about = "Unload a model after its running requests",
                     .access = Access::admin,
                     .replies = {{.schema = unloaded_schema()}},
                     .handle = unload_model});

@@ -72,7 +72,7 @@ TEST_F(TaskRoutesTest, GivesAttentionMapsWhoseRowsAddUpToOne) {
   EXPECT_THAT(drawing.body, testing::HasSubstr("<svg"));
 }
 
-// A model that nobody knows the task of is not offered for trees, but writes what it can.
+// A model of unknown task is not listed for parsing, but can be used by name.
 TEST_F(TaskRoutesTest, ParsesWithTheParserUnlessAnotherModelIsNamed) {
   start({"en-de", "parser"});
   const Json call{{"input", "the cat"}};
@@ -115,14 +115,14 @@ TEST_F(TaskRoutesTest, BoundsAttentionMaps) {
   EXPECT_LT(answer.body.size(), 4U * 49 * 12 + 1000);
 }
 
-// Before each text, and inside of long ones, everything asks whether its time has run out.
-TEST_F(TaskRoutesTest, EndsWhenItsTimeHasRunOut) {
+// Every task checks its deadline before each text and within long ones.
+TEST_F(TaskRoutesTest, StopsAtTheDeadline) {
   start({"gpt", "en-de"}, {.limits = {.run_seconds = 0}});
   const auto expect_late = [&](const std::string& path, Json call) {
     call["model"] = path == "/v1/heed/attend" ? "en-de" : "gpt";
     const Received answer = client().post(path, call);
     EXPECT_EQ(answer.status, 503) << path << answer.body;
-    EXPECT_THAT(answer.body, testing::HasSubstr("longer than")) << path;
+    EXPECT_THAT(answer.body, testing::HasSubstr("time limit")) << path;
   };
   expect_late("/v1/heed/attend", {{"input", "the cat"}});
   expect_late("/v1/heed/attend", {{"input", "the cat"}, {"target", "the dog"}});
@@ -131,7 +131,7 @@ TEST_F(TaskRoutesTest, EndsWhenItsTimeHasRunOut) {
   Json echo{{"prompt", "the cat"}, {"max_tokens", 0}, {"echo", true}, {"logprobs", 2}};
   expect_late("/v1/completions", echo);
   echo["stream"] = true, echo["model"] = "gpt";
-  EXPECT_THAT(client().post("/v1/completions", echo).body, testing::HasSubstr("longer than"));
+  EXPECT_THAT(client().post("/v1/completions", echo).body, testing::HasSubstr("time limit"));
 }
 
 TEST_F(TaskRoutesTest, TellsNoFoldersOfTheServer) {

@@ -1,4 +1,4 @@
-// heed bench translate and heed bench generate: how fast a model answers.
+// heed bench translate and heed bench generate: decoding speed of a preset.
 #include <memory>
 
 #include "cli/table.h"
@@ -9,31 +9,28 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kTranslateHelp =
-    "Random weights of a preset and random sources, all of them asked at once, as heed translate\n"
-    "does; every translation has exactly --new-tokens tokens. A batch is over with its last\n"
-    "translation, and a sentence's latency counts from the asking.\n"
+    "Random weights of a preset and random sources, submitted at once as in heed translate. Each\n"
+    "translation has exactly --new-tokens tokens. A batch ends with its last translation; latency\n"
+    "is counted from submission.\n"
     "\n"
-    "GFLOP/s counts the matrix products alone. GB/s are the bytes that had to be read: all "
-    "weights\n"
-    "once a step, and each text's keys and values; their limit is reading as many bytes as a\n"
-    "step's weights have, over and over, from memory or from a cache that holds them. Both limits\n"
-    "are measured in turns with the batches; a share of a limit is the median over the turns.\n"
+    "GFLOP/s counts GEMMs only. GB/s counts the bytes that must be read: all weights once per\n"
+    "step, and the KV cache of each sequence; its limit is the measured bandwidth of reading as\n"
+    "many bytes as the weights of a step, from memory or cache. Both limits are measured\n"
+    "alternately with the batches; a fraction of a limit is the median over the turns.\n"
     "\n"
     "Examples:\n"
     "  heed bench translate --sentences 1\n"
     "  heed bench translate --preset transformer-tiny --beam 4 --json";
 
 constexpr const char* kGenerateHelp =
-    "Random weights of a preset and random prompts of --length tokens, all of them asked at once;\n"
-    "every text goes on for exactly --new-tokens. Without a beam the prompts' time, until the "
-    "first\n"
-    "token, is told apart from the rest, and all other speeds are those of the rest.\n"
+    "Random weights of a preset and random prompts of --length tokens, submitted at once. Each\n"
+    "sequence is continued by exactly --new-tokens. Without a beam the prefill time, until the\n"
+    "first token, is reported separately, and all other speeds are those of decoding.\n"
     "\n"
-    "GFLOP/s counts the matrix products alone. GB/s are the bytes that had to be read: all "
-    "weights\n"
-    "once a step, and each text's keys and values; their limit is reading as many bytes as a\n"
-    "step's weights have, over and over, from memory or from a cache that holds them. Both limits\n"
-    "are measured in turns with the batches; a share of a limit is the median over the turns.\n"
+    "GFLOP/s counts GEMMs only. GB/s counts the bytes that must be read: all weights once per\n"
+    "step, and the KV cache of each sequence; its limit is the measured bandwidth of reading as\n"
+    "many bytes as the weights of a step, from memory or cache. Both limits are measured\n"
+    "alternately with the batches; a fraction of a limit is the median over the turns.\n"
     "\n"
     "Examples:\n"
     "  heed bench generate\n"
@@ -63,8 +60,8 @@ std::string to_text(const DecodeBench& b, const std::string& requests) {
   if (b.token_ms.p50 > 0) text += "from token to token in ms: " + to_text(b.token_ms) + "\n";
   return text + limit_text(b.gflops, b.fraction_of_limit, b.gemm_limit_gflops) + "\n" +
          fixed(b.gbs, 1) + " GB/s, " + fixed(100 * b.fraction_of_bandwidth, 0) +
-         " % of reading as many bytes in this run (" + fixed(b.bandwidth_limit_gbs, 1) +
-         ")\nmemory " + megabytes(b.peak_rss_bytes) + " at most\n";
+         " % of the measured read bandwidth (" + fixed(b.bandwidth_limit_gbs, 1) + ")\nmemory " +
+         megabytes(b.peak_rss_bytes) + " at most\n";
 }
 
 std::string to_json(const DecodeBench& b, const std::string& requests) {
@@ -88,10 +85,10 @@ std::string to_json(const DecodeBench& b, const std::string& requests) {
   return preset_json(b, own).dump(2) + "\n";
 }
 
-// What tells the two topics apart.
+// The differences of the two topics.
 struct Topic {
   const char *name, *summary, *help;
-  const char *requests, *what_requests, *what_length;  // "sentences", and what flags are for
+  const char *requests, *what_requests, *what_length;  // "sentences", and help texts
   DecodeBench (*measure)(const DecodeBenchOptions& options);
 };
 
@@ -106,22 +103,22 @@ void run_topic(DecodeFlags& flags, const Topic& topic, Output& out) {
   out.write(flags.json ? to_json(bench, topic.requests) : to_text(bench, topic.requests));
 }
 
-// `defaults` are those of the flags.
+// `defaults` are the default values of the flags.
 void add_topic(Command bench, const Topic& topic, DecodeFlags defaults) {
   const Command command = bench.add_topic(topic.name, topic.summary);
   const auto flags = std::make_shared<DecodeFlags>(std::move(defaults));
   add_preset_flags(command, flags->options.preset, flags->options.seconds);
   add_type_flag(command, flags->options.type);
-  const Range<int> some{.min = 1, .max = kMostOfABench};
+  const Range<int> some{.min = 1, .max = kMaxBenchSize};
   constexpr int kWidestBeam = 1024;
   add_number(command, "--" + std::string(topic.requests), flags->requests, some,
              topic.what_requests);
   add_number(command, "--length", flags->length, some, topic.what_length);
   add_number(command, "--new-tokens", flags->new_tokens, some, "tokens of each answer");
   add_number(command, "--beam", flags->options.beam, {.min = 1, .max = kWidestBeam},
-             "texts that are followed at once; 1 means greedy");
+             "beam size; 1 is greedy");
   add_number(command, "--vocabulary", flags->vocabulary, {.min = 0, .max = 1 << 24},
-             "0 means the preset's");
+             "vocabulary size; 0: the preset's");
   add_common_flags(command, *flags);
   command.footer(topic.help);
   command.on_run([flags, topic](Output& out) { run_topic(*flags, topic, out); });

@@ -1,4 +1,4 @@
-// heed bench encode: how fast a model reads texts.
+// heed bench encode: encoder speed of a preset.
 #include <memory>
 
 #include "cli/table.h"
@@ -9,9 +9,8 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "Random weights of a preset and one random batch: the hidden states of its texts, without the\n"
-    "head. GFLOP/s counts the matrix products alone; the limit is the best GEMM seen in the same\n"
-    "run.\n"
+    "Random weights of a preset and one random batch: hidden states without the head. GFLOP/s\n"
+    "counts GEMMs only; the limit is the best GEMM of the same run.\n"
     "\n"
     "Example:\n"
     "  heed bench encode --preset bert-base --sequences 8 --length 128 --json";
@@ -24,7 +23,7 @@ struct EncodeFlags : CommonFlags {
 std::string to_text(const EncodeBench& b) {
   return run_text(b, "tokens a batch") + fixed(b.tokens_per_second, 0) + " tokens/s, " +
          fixed(b.sequences_per_second, 1) + " sequences/s, " + fixed(b.batch_ms, 2) +
-         " ms a batch (median " + fixed(b.batch_ms_p50, 2) + ", 90 % within " +
+         " ms per batch (median " + fixed(b.batch_ms_p50, 2) + ", 90 % within " +
          fixed(b.batch_ms_p90, 2) + ")\n" +
          limit_text(b.gflops, b.fraction_of_limit, b.gemm_limit_gflops) + "\nmemory " +
          megabytes(b.peak_rss_bytes) + " at most, activations " + megabytes(b.planned_bytes) + "\n";
@@ -57,9 +56,9 @@ void add_bench_encode(Command bench) {
   const auto flags = std::make_shared<EncodeFlags>();
   add_preset_flags(encode, flags->options.preset, flags->options.seconds);
   add_type_flag(encode, flags->options.type);
-  add_number(encode, "--sequences", flags->sequences, {.min = 1, .max = kMostOfABench},
-             "sequences of the batch");
-  add_number(encode, "--length", flags->length, {.min = 1, .max = kMostOfABench}, "tokens of each");
+  add_number(encode, "--sequences", flags->sequences, {.min = 1, .max = kMaxBenchSize},
+             "sequences per batch");
+  add_number(encode, "--length", flags->length, {.min = 1, .max = kMaxBenchSize}, "tokens of each");
   add_common_flags(encode, *flags);
   encode.footer(kHelp);
   encode.on_run([flags](Output& out) { run_encode(*flags, out); });

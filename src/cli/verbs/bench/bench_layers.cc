@@ -1,4 +1,4 @@
-// heed bench layers: why self-attention.
+// heed bench layers: self-attention against recurrent and convolutional layers.
 #include <charconv>
 #include <fstream>
 #include <memory>
@@ -15,16 +15,16 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kHelp =
-    "One layer of each kind that turns sequences of n vectors of width d into as many (Vaswani et\n"
-    "al. 2017, table 1). Self-attention is Heed's own, with heads of 64, without and with the\n"
-    "products before and after it; recurrent layers and the convolution are oneDNN's.\n"
+    "One layer of each kind on sequences of n vectors of width d (Vaswani et al. 2017, table 1).\n"
+    "Self-attention is Heed's, with heads of width 64, without and with its projections;\n"
+    "recurrent layers and the convolution are oneDNN's.\n"
     "\n"
     "Columns:\n"
-    "  n, d     positions of a sequence, and the width of each\n"
+    "  n, d     sequence length and width\n"
     "  ms       best time of one call, for --sequences sequences\n"
-    "  GFLOP    operations of that call\n"
-    "  steps    what must be done one after the other\n"
-    "  path     steps from one position to the one farthest from it\n"
+    "  GFLOP    floating-point operations of that call\n"
+    "  steps    sequential operations\n"
+    "  path     maximum path length between two positions\n"
     "\n"
     "Examples:\n"
     "  heed bench layers --out layers.svg\n"
@@ -37,7 +37,7 @@ struct LayersFlags : CommonFlags {
   std::string out;
 };
 
-// What was given instead of the defaults.
+// The values of a repeated flag.
 void read_sizes(const std::string& flag, const std::vector<std::string>& texts,
                 std::vector<int64_t>& sizes) {
   if (!texts.empty()) sizes.clear();
@@ -45,8 +45,8 @@ void read_sizes(const std::string& flag, const std::vector<std::string>& texts,
     int64_t size = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
     if (error != std::errc() || end != text.data() + text.size()) {
-      throw Error(ErrorCode::invalid_argument, flag + ": '" + text + "' is not a whole number",
-                  "give each size by itself: " + flag + " 256 " + flag + " 1024");
+      throw Error(ErrorCode::invalid_argument, flag + " must be an integer, got '" + text + "'",
+                  "repeat the flag: " + flag + " 256 " + flag + " 1024");
     }
     sizes.push_back(size);
   }
@@ -98,15 +98,13 @@ void write_chart(const std::string& path, const LayersBench& bench) {
   file << layers_chart(bench);
   file.close();
   if (!file) {
-    throw Error(ErrorCode::invalid_argument, path + " cannot be written",
-                "choose a place that can be written");
+    throw Error(ErrorCode::invalid_argument, "cannot write " + path, "choose a writable path");
   }
 }
 
 void run_layers(LayersFlags& flags, Output& out) {
   if (!flags.out.empty() && !flags.out.ends_with(".svg")) {
-    throw Error(ErrorCode::invalid_argument,
-                "--out: expected a name that ends in .svg, found '" + flags.out + "'",
+    throw Error(ErrorCode::invalid_argument, "--out must end in .svg, got '" + flags.out + "'",
                 "heed bench layers --out layers.svg");
   }
   LayersBenchOptions& o = flags.options;
@@ -128,20 +126,21 @@ void run_layers(LayersFlags& flags, Output& out) {
 
 void add_bench_layers(Command bench) {
   const Command layers =
-      bench.add_topic("layers", "Why self-attention: layers of each kind, over lengths and widths");
+      bench.add_topic("layers", "Self-attention against recurrent and convolutional layers");
   const auto flags = std::make_shared<LayersFlags>();
   constexpr int kMost = 1 << 16;
-  add_texts(layers, "--length", flags->lengths, "N", "positions; 64, 128, … 2048 without it");
-  add_texts(layers, "--width", flags->widths, "N", "of each position; 256 and 512 without it");
+  add_texts(layers, "--length", flags->lengths, "N",
+            "sequence length; may be repeated (default 64, 128, … 2048)");
+  add_texts(layers, "--width", flags->widths, "N", "width; may be repeated (default 256 and 512)");
   add_number(layers, "--window", flags->window, {.min = 1, .max = kMost},
-             "positions that restricted self-attention sees on each side");
+             "window of restricted self-attention, on each side");
   add_number(layers, "--kernel", flags->kernel, {.min = 1, .max = kMost},
-             "positions that the convolution sees");
+             "kernel size of the convolution");
   add_number(layers, "--sequences", flags->sequences, {.min = 1, .max = kMost},
-             "sequences of the batch");
+             "sequences per batch");
   add_number(layers, "--seconds", flags->options.seconds_per_row, {.min = 0.001, .max = 3600},
-             "how long each row is repeated");
-  add_text(layers, "--out", flags->out, "FILE.svg", "draw time over n");
+             "measuring time per row");
+  add_text(layers, "--out", flags->out, "FILE.svg", "write a chart of time over n");
   add_common_flags(layers, *flags);
   layers.footer(kHelp);
   layers.on_run([flags](Output& out) { run_layers(*flags, out); });

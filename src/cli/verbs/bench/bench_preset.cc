@@ -7,13 +7,13 @@
 namespace heed::cli {
 
 void add_preset_flags(Command command, std::string& preset, double& seconds) {
-  add_text(command, "--preset", preset, "NAME", "a preset (heed presets lists them)");
+  add_text(command, "--preset", preset, "NAME", "model preset (see heed presets)");
   add_number(command, "--seconds", seconds, {.min = 0.001, .max = 3600},
-             "how long the batch is repeated; the best time counts");
+             "measuring time; the best batch counts");
 }
 
 void add_type_flag(Command command, std::string& type) {
-  add_text(command, "--type", type, "TYPE", "of the weights: f32, " + weight_type_choices());
+  add_text(command, "--type", type, "TYPE", "weight type: f32, " + weight_type_choices());
 }
 
 void require_preset(const std::string& preset, const std::string& topic,
@@ -31,7 +31,7 @@ std::string run_text(const PresetBench& bench, const std::string& tokens_of) {
 }
 
 std::string limit_text(double gflops, double fraction, double limit) {
-  // The share is the median of the turns, so it need not be the quotient of the two best.
+  // The fraction is the median over the turns, not the quotient of the two best values.
   return fixed(gflops, 1) + " GFLOP/s at best (GEMM " + fixed(limit, 1) + "), turn by turn " +
          fixed(100 * fraction, 0) + " % of the GEMM beside it";
 }

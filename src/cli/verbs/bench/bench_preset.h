@@ -1,4 +1,4 @@
-// What the topics of heed bench share that run a whole preset.
+// Shared by the topics of heed bench that run a preset.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,12 +9,12 @@
 
 namespace heed::cli {
 
-inline constexpr int kMostOfABench = 1 << 20;  // sequences, tokens of each, …
+inline constexpr int kMaxBenchSize = 1 << 20;  // sequences, tokens of each, …
 
 // --preset and --seconds.
 void add_preset_flags(Command command, std::string& preset, double& seconds);
 void add_type_flag(Command command, std::string& type);
-// Throws, naming an example, when no preset was given.
+// Throws with an example if --preset is missing.
 void require_preset(const std::string& preset, const std::string& topic,
                     const std::string& example);
 
@@ -23,7 +23,7 @@ std::string run_text(const PresetBench& bench, const std::string& tokens_of);
 // "113.0 GFLOP/s at best (GEMM 161.4), turn by turn 70 % of the GEMM beside it"
 std::string limit_text(double gflops, double fraction, double limit);
 
-// The members that all of them have; `own` come between the speeds and the limits.
+// The common members; `own` is inserted between speeds and limits.
 nlohmann::ordered_json preset_json(const PresetBench& bench, const nlohmann::ordered_json& own);
 
 }  // namespace heed::cli

@@ -1,4 +1,4 @@
-// The parts of heed bench that have files of their own.
+// Topics of heed bench in other files.
 #pragma once
 
 #include "cli/program.h"

@@ -10,10 +10,8 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* kTrainHelp =
-    "Random weights of a preset and one random batch: forward, loss, backward and Adam, the best\n"
-    "step of several. GFLOP/s counts the matrix products alone; the limit is the best GEMM seen "
-    "in\n"
-    "the same run.\n"
+    "Random weights of a preset and one random batch: forward, loss, backward and Adam; the best\n"
+    "step counts. GFLOP/s counts GEMMs only; the limit is the best GEMM of the same run.\n"
     "\n"
     "Examples:\n"
     "  heed bench train --preset transformer-tiny --sequences 170 --length 24 --dropout 0.1\n"
@@ -31,7 +29,7 @@ std::string to_text(const TrainBench& b) {
          fixed(b.backward_ms, 1) + ", update " + fixed(b.update_ms, 1) + "\n" +
          limit_text(b.gflops, b.fraction_of_limit, b.gemm_limit_gflops) + "\nmemory " +
          megabytes(b.peak_rss_bytes) + " at most, planned " + megabytes(b.planned_bytes) +
-         " beside the program\n";
+         " without the program\n";
 }
 
 std::string to_json(const TrainBench& b) {
@@ -64,17 +62,17 @@ void add_bench_train(Command bench) {
   const auto flags = std::make_shared<TrainFlags>();
   add_preset_flags(train, flags->options.preset, flags->options.seconds);
   add_text(train, "--objective", flags->options.objective, "NAME",
-           "translation, causal_lm, masked_lm, classification or tagging; else the preset's own");
-  add_number(train, "--sequences", flags->sequences, {.min = 1, .max = kMostOfABench},
-             "sequences of the batch");
-  add_number(train, "--length", flags->length, {.min = 1, .max = kMostOfABench},
-             "tokens of each, a side");
-  add_number(train, "--vocabulary", flags->vocabulary, {.min = 0, .max = kMostOfABench},
-             "0 means the preset's");
+           "translation, causal_lm, masked_lm, classification or tagging (default: the preset's)");
+  add_number(train, "--sequences", flags->sequences, {.min = 1, .max = kMaxBenchSize},
+             "sequences per batch");
+  add_number(train, "--length", flags->length, {.min = 1, .max = kMaxBenchSize},
+             "tokens per sequence and side");
+  add_number(train, "--vocabulary", flags->vocabulary, {.min = 0, .max = kMaxBenchSize},
+             "vocabulary size; 0: the preset's");
   add_number(train, "--dropout", flags->dropout, {.min = 0, .max = 0.99},
-             "everywhere; without it as the preset says");
+             "dropout probability (default: the preset's)");
   add_text(train, "--moments", flags->options.moments, "TYPE",
-           "how Adam keeps its two: f32 or bf16, which takes half the memory");
+           "type of Adam's moments: f32, or bf16 with half the memory");
   add_common_flags(train, *flags);
   train.footer(kTrainHelp);
   train.on_run([flags](Output& out) { run_train(*flags, out); });

@@ -1,4 +1,4 @@
-// heed eval accuracy, f1, matthews, pearson and spearman: one label or number a line.
+// heed eval accuracy, f1, matthews, pearson and spearman: one label or number per line.
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,8 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
-    "Each line of FILE is compared with the same line of --ref. With --column N (for FILE) and\n"
-    "--ref-column N only the N-th of the columns between tabs counts.\n";
+    "Line N of FILE is compared with line N of --ref. --column and --ref-column select a\n"
+    "tab-separated column.";
 
 struct PairFlags : EvalFlags {
   std::string ref;
@@ -23,12 +23,12 @@ struct PairFlags : EvalFlags {
 };
 
 void add_pair_flags(Command topic, PairFlags& flags) {
-  add_argument(topic, "FILE", flags.input, "the predictions");
-  add_text(topic, "--ref", flags.ref, "FILE", "the truth");
+  add_argument(topic, "FILE", flags.input, "predictions, one per line");
+  add_text(topic, "--ref", flags.ref, "FILE", "references, one per line");
   add_number(topic, "--column", flags.column, {.min = 0, .max = 1000},
-             "the column of FILE; 0 is the whole line");
+             "column of FILE, from 1; 0: the whole line");
   add_number(topic, "--ref-column", flags.ref_column, {.min = 0, .max = 1000},
-             "the column of --ref; 0 is the whole line");
+             "column of --ref, from 1; 0: the whole line");
   add_common_flags(topic, flags);
   topic.footer(kHelp);
 }
@@ -44,10 +44,10 @@ std::vector<std::string> read_column(const std::string& path, int column) {
       begin = tab == std::string::npos ? tab : tab + 1;
     }
     if (begin == std::string::npos) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          shown_path(path) + ":" + std::to_string(i + 1) + ": no column " + std::to_string(column),
-          "columns are separated by tabs and counted from 1");
+      throw Error(ErrorCode::invalid_argument,
+                  shown_path(path) + ":" + std::to_string(i + 1) + ": must have a column " +
+                      std::to_string(column),
+                  "columns are separated by tabs and count from 1");
     }
     const size_t end = std::min(lines[i].find('\t', begin), lines[i].size());
     lines[i] = lines[i].substr(begin, end - begin);
@@ -84,7 +84,7 @@ ClassificationScore score_pairs(const PairFlags& flags) {
 }
 
 void add_accuracy(Command eval) {
-  const Command topic = eval.add_topic("accuracy", "Share of labels that are right");
+  const Command topic = eval.add_topic("accuracy", "Accuracy of labels");
   const auto flags = std::make_shared<PairFlags>();
   add_pair_flags(topic, *flags);
   topic.on_run([flags](Output& out) {
@@ -110,20 +110,20 @@ Json to_json(const AverageScore& score) {
   return {{"precision", score.precision}, {"recall", score.recall}, {"f1", score.f1}};
 }
 
-// The average that was asked for, by its name or as the label that counts alone.
+// The requested average, or the score of the --positive label.
 AverageScore chosen_average(const F1Flags& flags, const ClassificationScore& score) {
   if (!flags.positive.empty()) {
     for (const LabelScore& label : score.labels) {
       if (label.label == flags.positive) return {label.precision, label.recall, label.f1};
     }
     throw Error(ErrorCode::invalid_argument,
-                "--positive: no label '" + flags.positive + "' in either file");
+                "--positive must be a label of the files, got '" + flags.positive + "'");
   }
   if (flags.average == "macro") return score.macro;
   if (flags.average == "micro") return score.micro;
   if (flags.average == "weighted") return score.weighted;
   throw Error(ErrorCode::invalid_argument,
-              "--average: expected macro, micro or weighted, found '" + flags.average + "'");
+              "--average must be macro, micro or weighted, got '" + flags.average + "'");
 }
 
 std::string to_text(const ClassificationScore& score) {
@@ -176,14 +176,13 @@ void add_f1(Command eval) {
   const Command topic = eval.add_topic("f1", "F1 of labels: macro, micro, weighted");
   const auto flags = std::make_shared<F1Flags>();
   add_pair_flags(topic, *flags);
-  add_text(topic, "--average", flags->average, "NAME",
-           "macro (labels alike), micro (items alike) or weighted (by gold counts)");
-  add_text(topic, "--positive", flags->positive, "LABEL", "or the F1 of this label alone");
+  add_text(topic, "--average", flags->average, "NAME", "macro, micro or weighted");
+  add_text(topic, "--positive", flags->positive, "LABEL", "F1 of this label only");
   topic.on_run([flags](Output& out) { run_f1(*flags, out); });
 }
 
 void add_matthews(Command eval) {
-  const Command topic = eval.add_topic("matthews", "Matthews correlation of labels, two or more");
+  const Command topic = eval.add_topic("matthews", "Matthews correlation of labels");
   const auto flags = std::make_shared<PairFlags>();
   add_pair_flags(topic, *flags);
   topic.on_run([flags](Output& out) {
@@ -211,7 +210,7 @@ void add_correlation(Command eval, const Correlation& correlation) {
     const Pairs pairs = read_pairs(*flags);
     const double score = correlation.measure(to_numbers(pairs.gold, flags->ref),
                                              to_numbers(pairs.predicted, flags->input));
-    if (flags->json) {  // a correlation that is not defined is null
+    if (flags->json) {  // undefined correlations are null
       const Json document = {{"score", score}, {"items", pairs.gold.size()}};
       return out.write(document.dump(2) + "\n");
     }
@@ -227,11 +226,11 @@ void add_eval_labels(Command eval) {
   add_matthews(eval);
   add_correlation(eval, {.topic = "pearson",
                          .title = "Pearson",
-                         .summary = "Pearson correlation of numbers",
+                         .summary = "Pearson correlation",
                          .measure = pearson});
   add_correlation(eval, {.topic = "spearman",
                          .title = "Spearman",
-                         .summary = "Rank correlation of numbers",
+                         .summary = "Spearman rank correlation",
                          .measure = spearman});
 }
 

@@ -16,27 +16,22 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kSpansHelp =
-    "One word a line, its columns between spaces or tabs, an empty line after each sentence. The "
-    "last\n"
-    "two columns are the true tag and the predicted one, as conlleval reads them; with --ref the "
-    "last\n"
-    "column of each file is its tag. Tags are IOB1, IOB2, IOE, IOBES or BILOU: B-PER, I-PER, O.\n";
+    "One word per line with columns separated by spaces or tabs, and an empty line after each\n"
+    "sentence. As in conlleval, the last two columns are the gold and the predicted tag; with\n"
+    "--ref the last column of each file is its tag. Tags are IOB1, IOB2, IOE, IOBES or BILOU:\n"
+    "B-PER, I-PER, O.";
 
 constexpr const char* kBracketsHelp =
-    "Both files have one tree a line in the brackets of the Penn Treebank, or are laid out as its "
-    "own\n"
-    "files are. --params is a file of EVALB's, such as COLLINS.prm: without one, nothing is "
-    "deleted\n"
-    "or taken for equal. A treebank's own files have traces (-NONE-), which are words to EVALB: "
-    "with\n"
-    "--clean they and the phrases they leave empty do not count, and NP-SBJ is NP, on both sides. "
-    "So\n"
-    "does training, and heed parse writes such trees:\n"
+    "Both files have one Penn Treebank tree per line, or the layout of its files. --params is an "
+    "EVALB parameter file such as COLLINS.prm; without it no labels are deleted or treated as "
+    "equal. Treebank files have traces (-NONE-), which EVALB counts as words; --clean removes "
+    "them, empty phrases and function tags (NP-SBJ becomes NP) on both sides, as training does. "
+    "heed parse writes such trees:\n"
     "\n"
-    "  heed parse --model runs/parser sentences.txt | heed eval brackets --clean --ref dev.mrg -\n";
+    "  heed parse --model runs/parser sentences.txt | heed eval brackets --clean --ref dev.mrg -";
 
 constexpr const char* kPerplexityHelp =
-    "FILE has the logarithms of the tokens' probabilities, any number of them a line.\n";
+    "FILE has log-probabilities of tokens, any number per line.";
 
 std::vector<std::string> split_columns(const std::string& line) {
   std::istringstream in(line);
@@ -54,7 +49,7 @@ struct SpansFlags : EvalFlags {
 // The tag `from_end` columns from the end of each line, by sentence.
 TagSentences read_tags(const std::vector<std::string>& lines, const std::string& path,
                        size_t from_end, const SpansFlags& flags) {
-  constexpr const char* kBoundary = "-X-";  // conlleval's other mark of a sentence's end
+  constexpr const char* kBoundary = "-X-";  // conlleval's alternative sentence boundary
   TagSentences sentences(1);
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::vector<std::string> columns = split_columns(lines[i]);
@@ -65,8 +60,8 @@ TagSentences read_tags(const std::vector<std::string>& lines, const std::string&
     if (columns.size() <= from_end) {
       throw Error(ErrorCode::invalid_argument,
                   shown_path(path) + ":" + std::to_string(i + 1) +
-                      ": expected the true tag and the predicted one, found one column",
-                  "name the file with the true tags with --ref");
+                      ": must have the gold and the predicted tag, got one column",
+                  "give the gold tags with --ref");
     }
     std::string tag = columns[columns.size() - 1 - from_end];
     if (tag == flags.outside) {
@@ -110,12 +105,12 @@ void run_spans(const SpansFlags& flags, Output& out) {
 }
 
 void add_spans(Command eval) {
-  const Command topic = eval.add_topic("spans", "F1 of tagged spans, as conlleval has it");
+  const Command topic = eval.add_topic("spans", "F1 of tagged spans (conlleval)");
   const auto flags = std::make_shared<SpansFlags>();
-  add_argument(topic, "FILE", flags->input, "the predicted tags");
-  add_text(topic, "--ref", flags->ref, "FILE", "the true tags, when FILE does not have them");
-  add_switch(topic, "--raw", flags->raw, "tags are types without B- and I-: one word a span");
-  add_text(topic, "--outside", flags->outside, "TAG", "the tag of words outside all spans");
+  add_argument(topic, "FILE", flags->input, "predicted tags");
+  add_text(topic, "--ref", flags->ref, "FILE", "gold tags, if FILE does not contain them");
+  add_switch(topic, "--raw", flags->raw, "tags are types without B- and I-: one span per word");
+  add_text(topic, "--outside", flags->outside, "TAG", "tag of words outside spans");
   add_common_flags(topic, *flags);
   topic.footer(kSpansHelp);
   topic.on_run([flags](Output& out) { run_spans(*flags, out); });
@@ -183,13 +178,13 @@ void run_brackets(const BracketsFlags& flags, Output& out) {
   const std::vector<std::string> test = read_some_trees(flags.input);
   if (gold.size() != test.size()) {
     throw Error(ErrorCode::invalid_argument,
-                "expected files of as many trees: " + shown_path(flags.input) + " has " +
+                "files must have the same number of trees: " + shown_path(flags.input) + " has " +
                     std::to_string(test.size()) + ", " + shown_path(flags.ref) + " has " +
                     std::to_string(gold.size()),
-                "an empty line stands for a tree that is missing");
+                "an empty line stands for a missing tree");
   }
   const BracketScore score = brackets(gold, test, options);
-  for (size_t i = 0; i < score.sentences.size(); ++i) {  // as EVALB says them
+  for (size_t i = 0; i < score.sentences.size(); ++i) {  // as EVALB prints them
     const std::string& problem = score.sentences[i].problem;
     if (!problem.empty()) std::fprintf(stderr, "%zu : %s\n", i + 1, problem.c_str());
   }
@@ -197,13 +192,12 @@ void run_brackets(const BracketsFlags& flags, Output& out) {
 }
 
 void add_brackets(Command eval) {
-  const Command topic = eval.add_topic("brackets", "F1 of trees' brackets, as EVALB has it");
+  const Command topic = eval.add_topic("brackets", "F1 of brackets of constituency trees (EVALB)");
   const auto flags = std::make_shared<BracketsFlags>();
-  add_argument(topic, "FILE", flags->input, "the trees to score");
-  add_text(topic, "--ref", flags->ref, "FILE", "the true trees");
-  add_text(topic, "--params", flags->params, "FILE", "EVALB's parameters");
-  add_switch(topic, "--clean", flags->clean,
-             "leave out traces and function tags, as training does");
+  add_argument(topic, "FILE", flags->input, "trees to score");
+  add_text(topic, "--ref", flags->ref, "FILE", "gold trees");
+  add_text(topic, "--params", flags->params, "FILE", "EVALB parameter file");
+  add_switch(topic, "--clean", flags->clean, "remove traces and function tags, as training does");
   add_common_flags(topic, *flags);
   topic.footer(kBracketsHelp);
   topic.on_run([flags](Output& out) { run_brackets(*flags, out); });
@@ -213,12 +207,12 @@ struct PerplexityFlags : EvalFlags {
   std::string base = "e";
 };
 
-// What turns a logarithm to that base into a natural one.
+// Factor from a logarithm of that base to the natural one.
 double nats_per_unit(const std::string& base) {
   if (base == "e") return 1;
   if (base == "2") return std::log(2.0);
   if (base == "10") return std::log(10.0);
-  throw Error(ErrorCode::invalid_argument, "--base: expected e, 2 or 10, found '" + base + "'");
+  throw Error(ErrorCode::invalid_argument, "--base must be e, 2 or 10, got '" + base + "'");
 }
 
 void run_perplexity(const PerplexityFlags& flags, Output& out) {
@@ -246,8 +240,8 @@ void run_perplexity(const PerplexityFlags& flags, Output& out) {
 void add_perplexity(Command eval) {
   const Command topic = eval.add_topic("perplexity", "Perplexity from log-probabilities");
   const auto flags = std::make_shared<PerplexityFlags>();
-  add_argument(topic, "FILE", flags->input, "the logarithms");
-  add_text(topic, "--base", flags->base, "BASE", "of the logarithms: e, 2 or 10");
+  add_argument(topic, "FILE", flags->input, "log-probabilities");
+  add_text(topic, "--base", flags->base, "BASE", "base of the logarithms: e, 2 or 10");
   add_common_flags(topic, *flags);
   topic.footer(kPerplexityHelp);
   topic.on_run([flags](Output& out) { run_perplexity(*flags, out); });

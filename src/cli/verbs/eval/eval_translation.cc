@@ -14,10 +14,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
-    "FILE has one segment a line, and so has each --ref; their number of references may vary with\n"
-    "--refs-tsv, or where --skip-empty-refs is given. Scores and signatures equal sacreBLEU's.\n";
+    "FILE and each --ref have one segment per line. With --refs-tsv or --skip-empty-refs the\n"
+    "number of references may vary per segment. Scores and signatures equal sacreBLEU's.";
 
-// As many as make sacreBLEU warn.
+// sacreBLEU's threshold for the warning.
 constexpr int64_t kManyTokenizedLines = 100;
 
 struct TranslationFlags : EvalFlags {
@@ -29,13 +29,13 @@ struct TranslationFlags : EvalFlags {
 };
 
 void add_translation_flags(Command topic, TranslationFlags& flags) {
-  add_argument(topic, "FILE", flags.input, "the output to score");
-  add_texts(topic, "--ref", flags.refs, "FILE", "a reference; give it again for more");
+  add_argument(topic, "FILE", flags.input, "translations, one per line");
+  add_texts(topic, "--ref", flags.refs, "FILE", "reference file; may be repeated");
   add_text(topic, "--refs-tsv", flags.refs_tsv, "FILE",
-           "or all references: a source, a tab, and one or more of them, each after a tab");
+           "or TSV: source<tab>reference[<tab>reference…]");
   add_switch(topic, "--skip-empty-refs", flags.skip_empty_refs,
-             "an empty line in a --ref file is no reference, rather than an empty one");
-  add_switch(topic, "--sentence", flags.sentence, "score every line by itself");
+             "ignore empty lines of --ref files");
+  add_switch(topic, "--sentence", flags.sentence, "score each line separately");
   add_number(topic, "--width", flags.width, {.min = 0, .max = 17}, "decimals to print");
   add_common_flags(topic, flags);
 }
@@ -62,7 +62,7 @@ References read_references(const TranslationFlags& flags, size_t segments) {
 
 Translations read_translations(const TranslationFlags& flags) {
   if (flags.refs.empty() == flags.refs_tsv.empty()) {
-    throw Error(ErrorCode::invalid_argument, "heed eval: give either --ref or --refs-tsv",
+    throw Error(ErrorCode::invalid_argument, "heed eval: either --ref or --refs-tsv must be given",
                 "heed eval bleu --ref REFERENCE OUTPUT");
   }
   Translations result{.hypotheses = read_some_lines(flags.input), .references = {}};
@@ -70,8 +70,8 @@ Translations read_translations(const TranslationFlags& flags) {
   return result;
 }
 
-// Prints the score of all, or of each line by itself. `score` takes hypotheses and references,
-// `to_json` what it gives.
+// Prints the corpus score or the score of each line. `score` takes hypotheses and references,
+// `to_json` its result.
 template <class Score, class ToJson>
 void print_scores(const TranslationFlags& flags, Output& out, Score score, ToJson to_json) {
   const Translations input = read_translations(flags);
@@ -101,8 +101,8 @@ struct BleuFlags : TranslationFlags {
 void warn_of_tokenized_text(const BleuScore& score) {
   if (score.tokenized_lines < kManyTokenizedLines) return;
   std::fprintf(stderr,
-               "warning: %lld lines end in a tokenized period (' .'): text that is not detokenized "
-               "gives scores that compare with no others; --force silences this\n",
+               "warning: %lld lines end in a tokenized period (' .'): scores of text that is not "
+               "detokenized are not comparable; --force silences this\n",
                static_cast<long long>(score.tokenized_lines));
 }
 
@@ -122,18 +122,18 @@ void run_bleu(BleuFlags& flags, Output& out) {
 }
 
 void add_bleu(Command eval) {
-  const Command topic = eval.add_topic("bleu", "BLEU of translations");
+  const Command topic = eval.add_topic("bleu", "BLEU");
   const auto flags = std::make_shared<BleuFlags>();
   BleuOptions& options = flags->options;
   add_translation_flags(topic, *flags);
   add_text(topic, "--tokenize", options.tokenize, "NAME", "13a, intl, zh, char or none");
   add_text(topic, "--smooth", options.smooth, "NAME", "exp, floor, add-k or none");
   add_number(topic, "--smooth-value", options.smooth_value, {.min = 0},
-             "of floor (0.1 when not given) and add-k (1)");
+             "smoothing value (default 0.1 for floor, 1 for add-k)");
   add_switch(topic, "--lowercase", options.lowercase, "ignore case");
   add_switch(topic, "--effective-order", options.effective_order,
-             "leave out orders longer than the output; always with --sentence");
-  add_switch(topic, "--force", flags->force, "do not warn of text that looks tokenized");
+             "ignore n-gram orders without matches; always on with --sentence");
+  add_switch(topic, "--force", flags->force, "do not warn about text that looks tokenized");
   topic.footer(kHelp);
   topic.on_run([flags](Output& out) { run_bleu(*flags, out); });
 }
@@ -153,20 +153,20 @@ void run_chrf(const ChrfFlags& flags, Output& out) {
 }
 
 void add_chrf(Command eval) {
-  const Command topic = eval.add_topic("chrf", "chrF and chrF++ of translations");
+  const Command topic = eval.add_topic("chrf", "chrF and chrF++");
   const auto flags = std::make_shared<ChrfFlags>();
   ChrfOptions& options = flags->options;
   add_translation_flags(topic, *flags);
   add_number(topic, "--char-order", options.char_order, {.min = 0, .max = 100},
-             "longest run of characters");
+             "maximum order of character n-grams");
   add_number(topic, "--word-order", options.word_order, {.min = 0, .max = 100},
-             "longest run of words; 2 is chrF++");
+             "maximum order of word n-grams; 2: chrF++");
   add_number(topic, "--beta", options.beta, {.min = 0, .max = 1000},
-             "how much recall weighs against precision");
+             "weight of recall against precision");
   add_switch(topic, "--lowercase", options.lowercase, "ignore case");
-  add_switch(topic, "--whitespace", options.whitespace, "count white space as characters");
+  add_switch(topic, "--whitespace", options.whitespace, "include white space");
   add_switch(topic, "--eps-smoothing", options.eps_smoothing,
-             "smooth as chrF++.py, NLTK and Moses do");
+             "epsilon smoothing, as in chrF++.py, NLTK and Moses");
   topic.footer(kHelp);
   topic.on_run([flags](Output& out) { run_chrf(*flags, out); });
 }
@@ -189,14 +189,14 @@ void run_ter(const TerFlags& flags, Output& out) {
 }
 
 void add_ter(Command eval) {
-  const Command topic = eval.add_topic("ter", "Translation edit rate: lower is better");
+  const Command topic = eval.add_topic("ter", "Translation edit rate (TER); lower is better");
   const auto flags = std::make_shared<TerFlags>();
   TerOptions& options = flags->options;
   add_translation_flags(topic, *flags);
-  add_switch(topic, "--normalized", options.normalized, "split punctuation off first");
+  add_switch(topic, "--normalized", options.normalized, "tokenize punctuation first");
   add_switch(topic, "--no-punct", options.no_punct, "drop punctuation");
   add_switch(topic, "--asian-support", options.asian_support,
-             "treat Chinese and Japanese characters as words, with the two above");
+             "with the two above: treat Chinese and Japanese characters as words");
   add_switch(topic, "--case-sensitive", options.case_sensitive, "do not ignore case");
   topic.footer(kHelp);
   topic.on_run([flags](Output& out) { run_ter(*flags, out); });
