@@ -459,7 +459,7 @@ TEST_F(TrainMemoryTest, ValidatesWithAsManyBatchesMore) {
 }
 
 TEST_F(TrainMemoryTest, AStepHasSoManyBatchesAtMost) {
-  expect_error(ErrorCode::invalid_argument, "train.accumulate is 5000",
+  expect_error(ErrorCode::invalid_argument, "train.accumulate must be at most 4096, got 5000",
                [&] { run_with(0, {"train.accumulate=5000"}); });
   expect_error(ErrorCode::out_of_memory, "at most 4096",
                [&] { run_with(more_than_now(80'000'000), {"train.accumulate=4000"}); });
