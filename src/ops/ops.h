@@ -64,6 +64,9 @@ Var linear_add(Ctx& ctx, Var residual, Var x, const Linear& layer, float dropout
 
 // Layer norm or RMS norm of each row.  x [rows, width] → same
 Var norm(Ctx& ctx, Var x, const Norm& norm);
+// The same of each head's columns alone, with one gamma [1, head_dim] for all heads: the q/k norm of
+// Qwen 3. x may be a slice of a split matrix.  x [rows, heads · head_dim] → same
+Var head_norm(Ctx& ctx, Var x, const Norm& norm, int heads);
 
 // ---- residual.cc -----------------------------------------------------------------------------
 

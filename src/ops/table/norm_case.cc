@@ -1,4 +1,4 @@
-// norm.cc: layer norm and RMS norm.
+// norm.cc: layer norm and RMS norm of rows, and of the heads of a row.
 #include <cmath>
 
 #include "ops/table/case_tools.h"
@@ -72,6 +72,52 @@ OpCase norm_case(const NormCase& o) {
   return op;
 }
 
+struct HeadNormCase {
+  NormKind kind = NormKind::rms_norm;
+  int64_t rows = 1;
+  int heads = 2;
+  int64_t head_dim = 8;
+  bool beta = false;
+  bool slice = false;  // the input is the middle third of a split matrix
+};
+
+OpCase head_norm_case(const HeadNormCase& o) {
+  const int64_t width = o.heads * o.head_dim;
+  OpCase op;
+  op.op = "head_norm";
+  op.variant = Words()
+                   .add(true, o.kind == NormKind::layer_norm ? "layer_norm" : "rms_norm")
+                   .add(o.beta, "beta")
+                   .add(o.slice, "slice")
+                   .text();
+  op.shape = dims({o.rows, o.heads, o.head_dim});
+  op.inputs = {{.rows = o.rows, .cols = o.slice ? 3 * width : width, .deviation = 2, .mean = 0.5f}};
+  op.weights = {{.rows = 1, .cols = o.head_dim, .deviation = 0.5f, .mean = 1}};
+  if (o.beta) op.weights.push_back({1, o.head_dim});
+  op.run = [o, width](Ctx& ctx, Vars inputs, Weights weights) {
+    const Norm layer{.kind = o.kind, .gamma = weights[0], .beta = o.beta ? weights[1] : Weight{}};
+    Var x = inputs[0];
+    if (o.slice) x = split<3>(ctx, copy_of_input(ctx, x), {width, width, width})[1];
+    return output(head_norm(ctx, x, layer, o.heads));
+  };
+  op.reference = [o, width](const ReferenceOperands& in) -> std::vector<Matrix> {
+    // In row-major order the heads of [rows, heads · head_dim] are the rows of
+    // [rows · heads, head_dim].
+    Matrix x = o.slice ? reference::columns(in.inputs[0], width, width) : in.inputs[0];
+    x.rows = o.rows * o.heads, x.cols = o.head_dim;
+    Matrix y = reference::norm(
+        x, {.kind = o.kind, .gamma = &in.weights[0], .beta = optional_matrix(in.weights, 1)});
+    y.rows = o.rows, y.cols = width;
+    return {y};
+  };
+  set_row_parts(op, o.rows, [o](RowRange range) {
+    HeadNormCase part = o;
+    part.rows = count(range);
+    return head_norm_case(part);
+  });
+  return op;
+}
+
 void add_norm(std::vector<OpCase>& table) {
   for (const int64_t width : {1, 3, 8, 37, 128}) {
     table.push_back(norm_case({.rows = 5, .width = width, .beta = true}));
@@ -86,7 +132,22 @@ void add_norm(std::vector<OpCase>& table) {
   table.push_back(norm_case({.kind = NormKind::rms_norm, .rows = kManyRows, .width = kManyCols}));
 }
 
-const RegisterOps kRegistered("norm", add_norm);
+void add_head_norm(std::vector<OpCase>& table) {
+  for (const bool slice : {false, true}) {
+    table.push_back(head_norm_case({.rows = 1, .heads = 1, .slice = slice}));
+    table.push_back(head_norm_case({.rows = 7, .heads = 3, .head_dim = 20, .slice = slice}));
+    table.push_back(head_norm_case({.kind = NormKind::layer_norm,
+                                    .rows = 70,
+                                    .heads = 4,
+                                    .head_dim = 17,
+                                    .beta = true,
+                                    .slice = slice}));
+    table.push_back(head_norm_case({.rows = 150, .heads = 8, .head_dim = 64, .slice = slice}));
+  }
+}
+
+const RegisterOps kNorm("norm", add_norm);
+const RegisterOps kHeadNorm("norm of heads", add_head_norm);
 
 }  // namespace
 }  // namespace heed::op_cases
