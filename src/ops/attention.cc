@@ -89,11 +89,11 @@ kernels::Attention describe(const AttentionInputs& in, const AttentionOptions& o
 // A table for each sequence, with room for its rows.
 void check(const KvBlocks& cache, std::span<const int32_t> offsets, bool stores) {
   HEED_CHECK(cache.sequences + 1 == static_cast<int64_t>(offsets.size()),
-             "attention: a table for each sequence");
+             "attention: the cache must have a table for each sequence");
   for (int64_t s = 0; stores && s < cache.sequences; ++s) {
     HEED_CHECK(cache.tables[s].keys >=
                    offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)],
-               "attention: more rows than positions in the cache");
+               "attention: the cache must have a position for each row");
   }
 }
 
@@ -102,15 +102,16 @@ void check_keys(const AttentionInputs& in, const AttentionOptions& o) {
   if (in.cache) {
     const bool stores = in.k.rows() > 0;
     HEED_CHECK(!stores || (in.k.rows() == in.q.rows() && in.k.cols() == width),
-               "attention: a key for each query");
-    HEED_CHECK(o.global_tokens.empty() && !o.probabilities, "attention: not with a cache");
+               "attention: with a cache, k must have one row for each row of q");
+    HEED_CHECK(o.global_tokens.empty() && !o.probabilities,
+               "attention: global tokens and probabilities must not be used with a cache");
     check(*in.cache, in.query_offsets, stores);
     return;
   }
   HEED_CHECK(in.k.cols() == width && in.v.cols() == width,
-             "attention: widths are not heads × head_dim");
+             "attention: q, k and v must be [rows, heads · head_dim]");
   HEED_CHECK(in.query_offsets.size() == in.key_offsets.size(),
-             "attention: queries and keys of different sequences");
+             "attention: q and k must have the same number of sequences");
   check_offsets(in.key_offsets, in.k.rows());
 }
 
@@ -118,14 +119,15 @@ void check(const AttentionInputs& in, const AttentionOptions& o) {
   HEED_CHECK(o.heads > 0 && o.kv_heads > 0 && o.heads % o.kv_heads == 0 && o.head_dim > 0,
              "attention: heads must be a multiple of kv_heads");
   HEED_CHECK(in.q.cols() == int64_t{o.heads} * o.head_dim,
-             "attention: widths are not heads × head_dim");
+             "attention: q, k and v must be [rows, heads · head_dim]");
   check_offsets(in.query_offsets, in.q.rows());
   check_keys(in, o);
-  HEED_CHECK(in.v.rows() == in.k.rows(), "attention: a value for each key");
-  HEED_CHECK(o.window >= 0 && (!o.symmetric || o.window > 0), "attention: a window of nothing");
+  HEED_CHECK(in.v.rows() == in.k.rows(), "attention: k and v must have the same rows");
+  HEED_CHECK(o.window >= 0 && (!o.symmetric || o.window > 0),
+             "attention: window must not be negative, and symmetric needs a window");
   check_dropout(o.dropout);
   check(o.bias, o.heads);
-  HEED_CHECK(!(o.causal && o.symmetric), "attention: a causal window is not symmetric");
+  HEED_CHECK(!(o.causal && o.symmetric), "attention: causal and symmetric must not be combined");
   HEED_CHECK(
       o.global_tokens.empty() || (o.global_tokens.size() == static_cast<size_t>(in.q.rows()) &&
                                   in.q.rows() == in.k.rows()),
@@ -147,8 +149,8 @@ int64_t probability_count(const kernels::Attention& a) {
 void store_keys(Ctx& ctx, ConstMat k, ConstMat v, std::span<const int32_t> offsets,
                 const KvBlocks& cache) {
   HEED_CHECK(k.cols == int64_t{cache.kv_heads} * cache.head_dim && v.cols == k.cols,
-             "store_keys: the cache was made for other heads");
-  HEED_CHECK(v.rows == k.rows, "store_keys: a value for each key");
+             "store_keys: k and v must be [rows, kv_heads · head_dim] of the cache");
+  HEED_CHECK(v.rows == k.rows, "store_keys: k and v must have the same rows");
   check_offsets(offsets, k.rows);
   check(cache, offsets, true);
   if (ctx.measuring()) return;
@@ -162,7 +164,7 @@ void store_keys(Ctx& ctx, ConstMat k, ConstMat v, std::span<const int32_t> offse
 
 Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
   check(in, o);
-  HEED_CHECK(!(ctx.tape && in.cache), "attention: a cache has no gradient");
+  HEED_CHECK(!(ctx.tape && in.cache), "attention: a cache must not be used with a tape");
   if (in.cache && in.k.rows() > 0) {
     store_keys(ctx, in.k.value, in.v.value, in.query_offsets, *in.cache);
   }
@@ -200,7 +202,7 @@ Var attention(Ctx& ctx, const AttentionInputs& in, const AttentionOptions& o) {
   }
   if (ctx.tape) {
     HEED_CHECK(in.q.gradient && in.k.gradient && in.v.gradient,
-               "attention: an input without a gradient");
+               "attention: q, k and v must have gradients");
     ctx.tape->record(y.gradient, Record{y.gradient, in.q.gradient, in.k.gradient, in.v.gradient,
                                         problem, y.value, lse, o.bias});
     for (const Var& kept : {in.q, in.k, in.v, y}) keep_value(kept);  // y for Σ dO ∘ O

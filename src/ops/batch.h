@@ -1,6 +1,6 @@
 // Packed rows: all sequences of a batch end to end, with no padding between them.
 //
-// Only attention and pooling know that there are sequences; every other op sees rows. A batch that
+// Only attention and pooling use sequences; every other op works on rows. A batch that
 // trains and a batch that serves are the same type.
 #pragma once
 
@@ -36,7 +36,7 @@ struct Batch {
 inline void check_offsets(std::span<const int32_t> offsets, int64_t rows) {
   bool fine = !offsets.empty() && offsets.front() == 0 && offsets.back() == rows;
   for (size_t s = 1; s < offsets.size(); ++s) fine = fine && offsets[s - 1] <= offsets[s];
-  HEED_CHECK(fine, "the offsets are not those of a batch of " + std::to_string(rows) + " rows");
+  HEED_CHECK(fine, "offsets must rise from 0 to the number of rows, " + std::to_string(rows));
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// What an op is given besides its operands: threads, memory, the tape, and the random streams.
+// The context of an op: threads, memory, the tape and the random streams.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace heed {
 
-// One forward (and backward) of a model. With a measuring arena nothing is computed: the ops
-// allocate and record as always, parallel() and gemm() do nothing, and the arena's peak is what
-// the real run on the same pool will need.
+// One forward (and backward) of a model. With a measuring arena (a dry run) nothing is computed: ops
+// allocate and record as usual, parallel() and gemm() do nothing, and the arena's peak is what the
+// real run with the same pool needs.
 struct Ctx {
   ThreadPool& pool;
   Arena& arena;
@@ -31,7 +31,7 @@ struct Ctx {
   bool training() const { return tape != nullptr; }
   RandomKey next_site() { return {seed, step, site++}; }
 
-  // An uninitialised matrix that lives until the arena is rewound.
+  // An uninitialised matrix, valid until the arena is rewound.
   Mat matrix(int64_t rows, int64_t cols) {
     return {arena.allocate<float>(static_cast<size_t>(rows * cols)), rows, cols};
   }
@@ -41,7 +41,7 @@ struct Ctx {
     return {value, tape ? tape->gradient(value.rows, value.cols) : nullptr};
   }
 
-  // The output of an op that works in place: the memory of x, or its own where x must be kept.
+  // The output of an op that works in place: the memory of x, or new memory where x must be kept.
   Var in_place(const Var& x) {
     return value_is_kept(x) ? activation(x.rows(), x.cols()) : with_gradient(x.value);
   }
@@ -56,7 +56,7 @@ struct Ctx {
   }
 };
 
-// Temporary memory of one op, given back at the end of the scope. Allocate outputs before it.
+// Temporary memory of one op, released at the end of the scope. Allocate outputs before it.
 class Scratch {
  public:
   Scratch(Ctx& ctx, int64_t floats) : ctx_(ctx), mark_(ctx.arena.mark()) {
@@ -86,17 +86,16 @@ class Scratch {
   float* data_ = nullptr;
 };
 
-// A probability of dropping, as every op that drops takes it.
-inline void check_dropout(float p) { HEED_CHECK(p >= 0 && p < 1, "dropout is not in [0, 1)"); }
+inline void check_dropout(float p) { HEED_CHECK(p >= 0 && p < 1, "dropout must be in [0, 1)"); }
 
-// Elements a thread takes at least, for element-wise work: below this, waking one costs more.
-// Dropout cuts its random numbers at groups (kernels/rows/dropout.h), which are whole vectors, too.
+// Least number of elements for a thread in element-wise work: below this, waking it costs more. A
+// multiple of dropout's groups of random numbers (kernels/rows/dropout.h).
 inline constexpr Grain kElementGrain{16384, kernels::kDropoutGroup};
 // The same in rows of a given width.
 inline int64_t row_grain(int64_t cols) {
   return cols >= kElementGrain.least ? 1 : kElementGrain.least / (cols > 0 ? cols : 1);
 }
-// Columns that a thread takes at least, and whole vectors of them.
+// Least number of columns for a thread, in multiples of a vector.
 inline constexpr Grain column_grain(int64_t least) { return {least, 16}; }
 
 }  // namespace heed

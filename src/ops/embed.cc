@@ -22,7 +22,7 @@ struct Tables {
   size_t count = 0;
 
   void add(const Table& table) {
-    HEED_CHECK(table.weight.value.contiguous(), "embed: a strided table");
+    HEED_CHECK(table.weight.value.contiguous(), "embed: a table must be contiguous");
     list[count++] = table;
   }
 };
@@ -56,7 +56,7 @@ void Record::backward(Ctx& ctx) {
       kernels::dropout(drop, begin, dy.data + begin, dy.data + begin, end - begin);
     });
   }
-  // Tokens come last: then what arrived at a frozen one can be wiped out.
+  // Tokens last: then the gradient of a frozen one can be cleared.
   for (size_t t = tables.count; t-- > 0;) {
     const Table& table = tables.list[t];
     if (!table.weight.gradient) continue;
@@ -106,13 +106,14 @@ Var embed(Ctx& ctx, const Batch& batch, const Embedding& e) {
     tables.add({e.tokens, batch.tokens.data(), e.scale});
   }
   if (e.positions) {
-    HEED_CHECK(e.positions.value.cols == width, "embed: positions of another width");
+    HEED_CHECK(e.positions.value.cols == width, "embed: positions must have the width of tokens");
     HEED_CHECK(std::ssize(batch.positions) == rows, "embed: each row must have a position");
     check_ids(batch.positions, e.positions.value.rows, e.position_offset, "position");
     tables.add({e.positions, batch.positions.data(), 1, e.position_offset});
   }
   if (e.token_types) {
-    HEED_CHECK(e.token_types.value.cols == width, "embed: token types of another width");
+    HEED_CHECK(e.token_types.value.cols == width,
+               "embed: token_types must have the width of tokens");
     HEED_CHECK(std::ssize(batch.token_types) == rows, "embed: each row must have a token type");
     check_ids(batch.token_types, e.token_types.value.rows, 0, "token type");
     tables.add({e.token_types, batch.token_types.data()});

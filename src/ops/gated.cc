@@ -14,7 +14,7 @@ struct Record {
     const GradientTarget d_gate = ctx.tape->target(ctx, *gate_gradient);
     const GradientTarget d_up = ctx.tape->target(ctx, *up_gradient);
     HEED_CHECK(d_gate.accumulate == d_up.accumulate && d_gate.value.stride == d_up.value.stride,
-               "gated: gate and up must be used alike");
+               "gated: gate and up must have gradients of the same layout");
     ctx.parallel(dy.rows, row_grain(dy.cols), [&](int64_t begin, int64_t end) {
       kernels::gated_activation_backward({.activation = activation,
                                           .gate = gate.row(begin),
@@ -36,7 +36,7 @@ struct Record {
 Var gated(Ctx& ctx, Var gate, Var up, Activation activation) {
   HEED_CHECK(
       gate.rows() == up.rows() && gate.cols() == up.cols() && gate.value.stride == up.value.stride,
-      "gated: gate and up differ in shape");
+      "gated: gate and up must have the same shape");
   Var y = ctx.activation(gate.rows(), gate.cols());
   ctx.parallel(y.rows(), row_grain(y.cols()), [&](int64_t begin, int64_t end) {
     kernels::gated_activation({.activation = activation,
@@ -48,7 +48,7 @@ Var gated(Ctx& ctx, Var gate, Var up, Activation activation) {
                                .cols = y.cols()});
   });
   if (ctx.tape) {
-    HEED_CHECK(gate.gradient && up.gradient, "gated: an input without a gradient");
+    HEED_CHECK(gate.gradient && up.gradient, "gated: both inputs must have a gradient");
     ctx.tape->record(y.gradient, Record{y.gradient, gate.gradient, up.gradient, activation,
                                         gate.value, up.value});
     keep_value(gate);

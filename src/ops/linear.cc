@@ -69,7 +69,7 @@ void Record::backward(Ctx& ctx) {
   }
 }
 
-// Whether the derivative can be told after dropout has overwritten the output. ReLU's can: where
+// Whether the derivative can be computed after dropout has overwritten the output. ReLU's can: where
 // dropout put a zero, no gradient arrives.
 bool derivative_survives_dropout(Activation activation) {
   return activation == Activation::relu || kernels::backward_needs_input(activation);
@@ -82,16 +82,16 @@ Var linear(Ctx& ctx, Var x, const Linear& layer, Activation activation, float p)
   if (p > 0 && !derivative_survives_dropout(activation)) {
     return dropout(ctx, linear(ctx, x, layer, activation), p);
   }
-  HEED_CHECK(x.cols() == layer.in(), "linear: the input's width is not the weight's");
+  HEED_CHECK(x.cols() == layer.in(), "linear: x must have as many columns as the weight");
   HEED_CHECK(!layer.bias || layer.bias.value.cols == layer.out(),
-             "linear: a bias of another width");
+             "linear: the bias must have one number for each output");
   const int64_t rows = x.rows(), out = layer.out();
   Var y = ctx.activation(rows, out);
   if (layer.weight.packed) {
     packed_linear(ctx, x.value, layer, {.activation = activation}, y.value);
     return y;
   }
-  // The product goes straight to y; only an activation whose derivative needs its input keeps that.
+  // The matmul writes to y; only an activation whose derivative needs its input keeps the sum apart.
   const bool keep_sum = ctx.tape && kernels::backward_needs_input(activation);
   const Mat sum = keep_sum ? ctx.matrix(rows, out) : y.value;
   weight_matmul(ctx, x.value, layer, sum);
@@ -128,7 +128,7 @@ Var linear_add(Ctx& ctx, Var residual, Var x, const Linear& layer, float p) {
   check_dropout(p);
   HEED_CHECK(
       x.cols() == layer.in() && residual.rows() == x.rows() && residual.cols() == layer.out(),
-      "linear_add: shapes differ");
+      "linear_add: x must fit the weight, and residual its output");
   Var y = ctx.activation(residual.rows(), residual.cols());
   packed_linear(ctx, x.value, layer, {.residual = residual.value}, y.value);
   return y;

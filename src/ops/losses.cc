@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-// Adds `from` to where the gradient of an input goes, or writes it there.
+// Writes `from` to the gradient of an input, or adds it.
 void deposit(const float* from, const GradientTarget& to, int64_t row) {
   if (to.accumulate) {
     kernels::add(from, to.value.row(row), to.value.cols);
@@ -67,7 +67,8 @@ LossSum cross_entropy(Ctx& ctx, Var logits, std::span<const int32_t> labels,
 
 // mean over the width of (x - t)²;  d/dx = 2 (x - t) / width.
 LossSum squared_error(Ctx& ctx, Var x, ConstMat target, float gradient_scale) {
-  HEED_CHECK(target.rows == x.rows() && target.cols == x.cols(), "squared_error: shapes differ");
+  HEED_CHECK(target.rows == x.rows() && target.cols == x.cols(),
+             "squared_error: target must have the shape of x");
   const auto width = static_cast<float>(x.cols());
   const double sum = sum_over_rows(ctx, x, [&](int64_t r, float* gradient) {
     const float *xs = x.value.row(r), *ts = target.row(r);
@@ -84,7 +85,8 @@ LossSum squared_error(Ctx& ctx, Var x, ConstMat target, float gradient_scale) {
 
 // 1 - x·t / (|x| |t|);  d/dx = -(t / (|x| |t|) - x (x·t) / (|x|³ |t|)).
 LossSum cosine_distance(Ctx& ctx, Var x, ConstMat target, float gradient_scale) {
-  HEED_CHECK(target.rows == x.rows() && target.cols == x.cols(), "cosine_distance: shapes differ");
+  HEED_CHECK(target.rows == x.rows() && target.cols == x.cols(),
+             "cosine_distance: target must have the shape of x");
   constexpr double kTiny = 1e-12;  // a zero vector has no direction: cosine 0, no gradient
   const double sum = sum_over_rows(ctx, x, [&](int64_t r, float* gradient) {
     const float *xs = x.value.row(r), *ts = target.row(r);

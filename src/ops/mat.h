@@ -1,4 +1,4 @@
-// Views of row-major matrices. They borrow; the Arena, the Parameters or a file own.
+// Views of row-major matrices. They do not own: an Arena, the Parameters or a mapped file does.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct MatView {
   bool contiguous() const { return stride == cols || rows <= 1; }
 
   MatView columns(int64_t begin, int64_t count) const {
-    HEED_DCHECK(begin >= 0 && begin + count <= cols, "columns beyond the matrix");
+    HEED_DCHECK(begin >= 0 && begin + count <= cols, "columns must be within the matrix");
     return {data ? data + begin : nullptr, rows, count, stride};
   }
 };

@@ -1,15 +1,15 @@
 // The closed set of fused ops from which every model is written.
 //
 // Each takes a Ctx and returns its output in the Ctx's arena. With a tape it also records its
-// backward, which stands in the same .cc file. Rows are packed (ops/batch.h): only attention and
-// pool are told about sequences. No op's result depends on the number of threads, and no row of a
-// result on which other rows (or, for attention and pool, sequences) are in the batch; a tape
-// adds dropout and changes nothing else. Of gradients only the first is promised.
+// backward, which is in the same .cc file. Rows are packed (ops/batch.h): only attention and pool
+// have sequences. No result depends on the number of threads, and no row of a result on the other
+// rows (for attention and pool: sequences) of the batch; a tape adds dropout and changes nothing
+// else. Gradients depend on the batch, not on the number of threads.
 //
 // An op that works in place overwrites its input, which must have no other use.
 //
-// Shapes are our callers' business and are checked with HEED_CHECK; ids and labels come from
-// outside and are checked with Error(invalid_argument).
+// Wrong shapes are internal errors (HEED_CHECK); wrong ids and labels throw
+// Error(invalid_argument).
 #pragma once
 
 #include <array>
@@ -82,21 +82,20 @@ Var gated(Ctx& ctx, Var gate, Var up, Activation activation);
 
 // ---- views.cc --------------------------------------------------------------------------------
 
-// Cuts a matrix into column slices that share its memory: q, k, v of one product. After it, use
-// the slices and not x.
+// Splits a matrix into column slices that share its memory: q, k, v of one matmul. Afterwards use the
+// slices and not x.
 template <size_t n>
 std::array<Var, n> split(Ctx& ctx, Var x, const std::array<int64_t, n>& widths);
 // factor · x, in place.
 Var scale(Ctx& ctx, Var x, float factor);
 // Rows of x by index, repeats allowed.  → [indices, width]
 Var take_rows(Ctx& ctx, Var x, std::span<const int32_t> indices);
-// x with the rows of those indices replaced, in place; no index twice.  rows [indices, width] → as
-// x
+// x with the rows of these indices replaced, in place; no index twice.  rows [indices, width] → as x
 Var put_rows(Ctx& ctx, Var x, Var rows, std::span<const int32_t> indices);
 
 // ---- rope.cc ---------------------------------------------------------------------------------
 
-// cos and sin of every row's angles; made once a batch and used by every layer.
+// cos and sin of the angles of each row; computed once a batch for all layers.
 struct RopeTable {
   Mat cos, sin;  // [rows, rotary_dim / 2]
 };
@@ -108,8 +107,8 @@ struct RopeShape {
   int head_dim = 0;
   RopeLayout layout = RopeLayout::half;
 };
-// Turns queries or keys [rows, heads · head_dim] by their positions, in place (a copy of them if
-// their value is kept).
+// Rotates queries or keys [rows, heads · head_dim] by their positions, in place (a copy if their
+// value is kept).
 Var rope(Ctx& ctx, Var x, const RopeTable& table, const RopeShape& shape);
 
 // ---- attention.cc ----------------------------------------------------------------------------
@@ -121,8 +120,8 @@ struct AttentionOptions {
   float scale = 0;     // 0: 1/√head_dim
   float soft_cap = 0;  // > 0: scores become soft_cap · tanh(score / soft_cap)
   bool causal = false;
-  // > 0: of the keys before it, a query sees the nearest window - 1 (and itself); what comes after
-  // it is causal's business. Symmetric: the nearest `window` on each side.
+  // > 0: of the keys before it, a query sees the nearest window - 1 and itself; keys after it are
+  // subject to `causal`. Symmetric: the nearest `window` on each side.
   int64_t window = 0;
   bool symmetric = false;
   // Self-attention only: [rows], 1 where the token sees and is seen beyond the window.
@@ -130,7 +129,7 @@ struct AttentionOptions {
   RelativeBias bias{};  // added to the scores
   float dropout = 0;    // of the probabilities
   // Optional output, in the arena: the probabilities before dropout, [heads, queries, keys] of each
-  // sequence, one sequence after the other, as a single row.
+  // sequence, concatenated to a single row.
   Mat* probabilities = nullptr;
 };
 
@@ -140,14 +139,14 @@ struct AttentionOptions {
 struct AttentionInputs {
   Var q{}, k{}, v{};
   std::span<const int32_t> query_offsets{}, key_offsets{};
-  // In inference: keys and values of earlier batches, a table for each sequence. k and v, the rows
-  // of the queries' own positions, are put there first, and all of it is attended to. Without k and
-  // v it is only read (cross-attention). key_offsets and global tokens play no part.
+  // In inference: the KV cache, a table for each sequence. k and v, rows of the same positions as q,
+  // are written to it first; attention is over all of it. Without k and v it is only read
+  // (cross-attention). key_offsets and global tokens are not used then.
   const KvBlocks* cache = nullptr;
 };
 Var attention(Ctx& ctx, const AttentionInputs& inputs, const AttentionOptions& options);
-// Puts keys and values [rows, kv_heads · head_dim] into a cache: for each sequence, as the last
-// positions of its table.
+// Writes k and v [rows, kv_heads · head_dim] to the KV cache, as the last positions of each
+// sequence's table.
 void store_keys(Ctx& ctx, ConstMat k, ConstMat v, std::span<const int32_t> offsets,
                 const KvBlocks& cache);
 
@@ -158,8 +157,8 @@ enum class Pooling { first, last, mean };
 Var pool(Ctx& ctx, Var x, std::span<const int32_t> offsets, Pooling pooling);
 
 // ---- vocabulary_loss.cc and losses.cc ----------------------------------------------------------
-// A loss returns its sum and, with a tape, at once puts `gradient_scale` times its gradient at its
-// inputs; there is nothing to record. For the mean over n rows, gradient_scale is 1/n.
+// A loss returns its sum and, with a tape, immediately adds `gradient_scale` times its gradient to
+// its inputs; nothing is recorded. For the mean over n rows, gradient_scale is 1/n.
 
 struct LossSum {
   double sum = 0;
@@ -178,7 +177,7 @@ LossSum vocabulary_cross_entropy(Ctx& ctx, Var x, const Linear& output,
                                  std::span<const int32_t> labels,
                                  const CrossEntropyOptions& options);
 
-// A teacher's logits, also only ever a tile of them.
+// The teacher's logits, also computed one tile at a time.
 struct Teacher {
   ConstMat x;  // [rows, teacher width]
   Linear output;
@@ -191,10 +190,10 @@ struct DistillationOptions {
 LossSum vocabulary_kl_divergence(Ctx& ctx, Var x, const Linear& output, const Teacher& teacher,
                                  const DistillationOptions& options);
 
-// Cross-entropy of two passes over the same text with dropout of their own, and how far their
-// answers are apart (Wu et al. 2021, R-Drop): Σ cross-entropy + divergence_weight · Σ ½ (KL(p ‖ q)
-// + KL(q ‖ p)). x [2 · rows, width]: row r and row rows + r are twins; labels [2 · rows], each
-// twice. No soft cap.
+// R-Drop (Wu et al. 2021): cross-entropy of two passes over the same text with different dropout, and
+// the divergence of the two: Σ cross-entropy + divergence_weight · Σ ½ (KL(p ‖ q)
+// + KL(q ‖ p)). x [2 · rows, width]: row r and row rows + r are a pair; labels [2 · rows], the same for
+// both. No soft cap.
 struct TwinLoss {
   LossSum labels;      // over both passes
   LossSum divergence;  // over the pairs

@@ -55,7 +55,7 @@ Var pool(Ctx& ctx, Var x, std::span<const int32_t> offsets, Pooling pooling) {
   check_offsets(offsets, x.rows());
   const auto sequences = static_cast<int64_t>(offsets.size()) - 1;
   for (size_t s = 0; s + 1 < offsets.size(); ++s) {
-    HEED_CHECK(offsets[s] < offsets[s + 1], "pool: an empty sequence");
+    HEED_CHECK(offsets[s] < offsets[s + 1], "pool: a sequence must not be empty");
   }
   Var y = ctx.activation(sequences, x.cols());
   ctx.parallel(sequences, 1, [&](int64_t begin, int64_t end) {

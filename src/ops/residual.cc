@@ -16,7 +16,7 @@ struct AddRecord {
     const Mat dy = ctx.tape->arrived(ctx, *out);
     if (branch) {
       const GradientTarget to = ctx.tape->target(ctx, *branch);
-      HEED_CHECK(to.value.contiguous(), "residual_add: a strided branch");
+      HEED_CHECK(to.value.contiguous(), "residual_add: the branch must be contiguous");
       ctx.parallel(dy.size(), kElementGrain, [&](int64_t begin, int64_t end) {
         const float* from = dy.data + begin;
         float* at = to.value.data + begin;
@@ -49,8 +49,10 @@ struct DropoutRecord {
 }  // namespace
 
 Var residual_add(Ctx& ctx, Var x, Var branch, float p) {
-  HEED_CHECK(x.rows() == branch.rows() && x.cols() == branch.cols(), "residual_add: shapes differ");
-  HEED_CHECK(x.value.contiguous() && branch.value.contiguous(), "residual_add: a strided input");
+  HEED_CHECK(x.rows() == branch.rows() && x.cols() == branch.cols(),
+             "residual_add: x and branch must have the same shape");
+  HEED_CHECK(x.value.contiguous() && branch.value.contiguous(),
+             "residual_add: x and branch must be contiguous");
   check_dropout(p);
   Var y = ctx.in_place(branch);
   const bool drops = ctx.tape && p > 0;
@@ -74,7 +76,7 @@ Var residual_add(Ctx& ctx, Var x, Var branch, float p) {
 Var dropout(Ctx& ctx, Var x, float p) {
   check_dropout(p);
   if (!ctx.tape || p == 0) return x;
-  HEED_CHECK(x.value.contiguous(), "dropout: a strided input");
+  HEED_CHECK(x.value.contiguous(), "dropout: x must be contiguous");
   const kernels::Dropout drop{ctx.next_site(), p};
   Var y = ctx.in_place(x);
   ctx.parallel(y.value.size(), kElementGrain, [&](int64_t begin, int64_t end) {

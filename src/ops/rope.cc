@@ -5,7 +5,7 @@
 namespace heed {
 namespace {
 
-void turn(Ctx& ctx, Mat x, const RopeTable& table, const RopeShape& shape, bool inverse) {
+void rotate(Ctx& ctx, Mat x, const RopeTable& table, const RopeShape& shape, bool inverse) {
   ctx.parallel(x.rows, row_grain(x.cols), [&](int64_t begin, int64_t end) {
     kernels::rope({.x = x.row(begin),
                    .stride = x.stride,
@@ -21,13 +21,13 @@ void turn(Ctx& ctx, Mat x, const RopeTable& table, const RopeShape& shape, bool 
 }
 
 struct Record {
-  Gradient* x;  // the same for input and output: turned in place
+  Gradient* x;  // the same for input and output: rotated in place
   RopeTable table;
   RopeShape shape;
 
-  // The inverse of a rotation is its transpose: d_x is d_y turned back.
+  // The inverse of a rotation is its transpose: d_x is d_y rotated back.
   void backward(Ctx& ctx) {
-    if (x->written) turn(ctx, ctx.tape->arrived(ctx, *x), table, shape, true);
+    if (x->written) rotate(ctx, ctx.tape->arrived(ctx, *x), table, shape, true);
   }
 };
 
@@ -53,11 +53,12 @@ RopeTable rope_table(Ctx& ctx, std::span<const int32_t> positions,
 }
 
 Var rope(Ctx& ctx, Var x, const RopeTable& table, const RopeShape& shape) {
-  HEED_CHECK(x.cols() == int64_t{shape.heads} * shape.head_dim, "rope: width is not heads × dim");
+  HEED_CHECK(x.cols() == int64_t{shape.heads} * shape.head_dim,
+             "rope: x must be [rows, heads · head_dim]");
   HEED_CHECK(table.cos.rows == x.rows() && 2 * table.cos.cols <= shape.head_dim,
-             "rope: a table for other rows");
-  if (value_is_kept(x)) x = scale(ctx, x, 1);  // turn a copy
-  turn(ctx, x.value, table, shape, false);
+             "rope: the table must have one row for each row of x");
+  if (value_is_kept(x)) x = scale(ctx, x, 1);  // rotate a copy
+  rotate(ctx, x.value, table, shape, false);
   if (ctx.tape && x.gradient) ctx.tape->record(nullptr, Record{x.gradient, table, shape});
   return x;
 }

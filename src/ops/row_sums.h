@@ -1,4 +1,4 @@
-// What the losses share: labels that are checked, and sums over rows that have one order.
+// Shared by the losses: checks of labels, and sums over rows in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace heed {
 
 // How many labels count; throws when one is no class and not kIgnoreLabel.
 inline int64_t check_labels(std::span<const int32_t> labels, int64_t rows, int64_t classes) {
-  HEED_CHECK(static_cast<int64_t>(labels.size()) == rows, "loss: a label for each row");
+  HEED_CHECK(static_cast<int64_t>(labels.size()) == rows,
+             "loss: labels must have one number for each row");
   int64_t counted = 0;
   for (size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] == kIgnoreLabel) continue;
@@ -28,8 +29,9 @@ inline int64_t check_labels(std::span<const int32_t> labels, int64_t rows, int64
 }
 
 inline void check_options(const CrossEntropyOptions& o) {
-  HEED_CHECK(o.label_smoothing >= 0 && o.label_smoothing < 1, "label_smoothing is not in [0, 1)");
-  HEED_CHECK(o.soft_cap >= 0, "a negative soft_cap");
+  HEED_CHECK(o.label_smoothing >= 0 && o.label_smoothing < 1,
+             "loss: label_smoothing must be in [0, 1)");
+  HEED_CHECK(o.soft_cap >= 0, "loss: soft_cap must not be negative");
 }
 
 inline double row_sum(const float* values, int64_t rows) {

@@ -9,7 +9,7 @@
 namespace heed {
 namespace {
 
-// Sequences of different lengths, long enough that products are cut into blocks.
+// Sequences of different lengths, long enough that matmuls are split into blocks.
 class Problem {
  public:
   explicit Problem(const TorchTransformer::Config& config) : config_(config) {

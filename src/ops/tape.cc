@@ -18,7 +18,7 @@ constexpr int64_t kMaxSlack = 4;
 }  // namespace
 
 void* Tape::allocate(size_t bytes, size_t alignment) {
-  HEED_CHECK(bytes <= kChunkBytes, "a record larger than a chunk");
+  HEED_CHECK(bytes <= kChunkBytes, "tape: a record must fit a chunk");
   chunk_used_ = (chunk_used_ + alignment - 1) / alignment * alignment;
   if (chunk_used_ + bytes > kChunkBytes) ++chunk_, chunk_used_ = 0;
   if (chunk_ == chunks_.size()) chunks_.push_back(std::make_unique<std::byte[]>(kChunkBytes));
@@ -35,7 +35,7 @@ Gradient* Tape::gradient(int64_t rows, int64_t cols) {
 
 int Tape::take_buffer(Arena& arena, int64_t floats) {
   HEED_CHECK(buffers_.empty() || arena.used_bytes() >= buffers_.back().arena_end,
-             "the arena was rewound, or another one is used, before the tape was cleared");
+             "tape: the tape must be cleared before the arena is rewound or replaced");
   int best = -1;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
@@ -83,7 +83,8 @@ GradientTarget Tape::target(Ctx& ctx, Gradient& input) {
 }
 
 void Tape::pass(Ctx& ctx, Gradient& out, Gradient& input) {
-  HEED_CHECK(out.rows == input.rows && out.cols == input.cols, "pass: shapes differ");
+  HEED_CHECK(out.rows == input.rows && out.cols == input.cols,
+             "tape: pass() needs gradients of the same shape");
   const bool movable = !out.whole && !input.whole && !input.written && input.buffer < 0;
   if (movable) {
     input.buffer = std::exchange(out.buffer, -1);

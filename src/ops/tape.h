@@ -1,8 +1,8 @@
-// The tape: what training adds to the one text of the model.
+// The tape: what training adds to the forward pass.
 //
 // With a tape, each op records what its backward needs, and Tape::backward() runs the records in
 // reverse. Without one (Ctx::tape == nullptr) nothing is recorded: that is inference. There is no
-// graph, no virtual layer and no reference count: a record is a small struct with a backward(Ctx&).
+// graph and no reference count: a record is a small struct with a backward(Ctx&).
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,18 @@ namespace heed {
 
 struct Ctx;
 
-// The gradient of one activation: allocated when the first consumer's backward writes it, given
-// back when its producer's backward has read it.
+// The gradient of one activation: allocated when the first consumer's backward writes it, released
+// when its producer's backward has read it.
 struct Gradient {
   int64_t rows = 0, cols = 0;
   int buffer = -1;            // index into the tape's buffers; -1: not written
   Gradient* whole = nullptr;  // a slice shares the buffer of the matrix it was split from …
   int64_t first_column = 0;   // … from this column
   bool written = false;
-  bool value_kept = false;  // a backward will read the value again, see keep_value()
+  bool value_kept = false;  // a backward reads the value, see keep_value()
 };
 
-// An activation: its value and, in training, where its gradient goes.
+// An activation: its value and, in training, its gradient.
 struct Var {
   Mat value;
   Gradient* gradient = nullptr;
@@ -42,8 +42,8 @@ struct Var {
   int64_t cols() const { return value.cols; }
 };
 
-// An op that reads a value again in its backward (its input's, or its output's as ReLU does) says
-// so here, and later ops do not overwrite it.
+// Called by an op whose backward reads a value (its input's, or its output's as ReLU does): later
+// ops then do not work in place on it.
 inline void keep_value(const Var& x) {
   if (x.gradient) (x.gradient->whole ? x.gradient->whole : x.gradient)->value_kept = true;
 }
@@ -53,7 +53,7 @@ inline bool value_is_kept(const Var& x) {
   return x.value_kept || owner.value_kept;
 }
 
-// Where a backward puts the gradient of an input: written the first time, added to after that.
+// The gradient of an input or weight: the first contribution is written, later ones are added.
 struct GradientTarget {
   Mat value;
   bool accumulate = false;
@@ -87,25 +87,23 @@ class Tape {
     return static_cast<const T*>(kept_.back().get());
   }
 
-  // Runs all records in reverse order and then forgets them, also when one throws. `after_each`,
-  // where given, is called after each record.
+  // Runs all records in reverse order and then clears them, also when one throws. `after_each`, if
+  // given, is called after each record.
   void backward(Ctx& ctx, const std::function<void()>& after_each = {});
-  // Forgets everything. The arena may be rewound after this, and not before; so also call it when
-  // a forward has thrown. (A tape that finds its arena rewound under it throws `internal`.)
+  // Clears everything. Call it before the arena is rewound, also when a forward has thrown.
+  // (Otherwise the next use throws `internal`.)
   void clear();
 
-  // For records. The gradient that has arrived at an output (slices: that part of it).
+  // For records: the gradient of an output (of a slice: that part).
   Mat arrived(Ctx& ctx, const Gradient& out);
-  // The place for an input's gradient; call it once for each contribution.
+  // The gradient of an input; call it once for each contribution.
   GradientTarget target(Ctx& ctx, Gradient& input);
-  // Gives the whole of `out`'s gradient to `input` as it is (d_input += d_out), by handing over
-  // the buffer where that is possible.
+  // d_input += d_out, by moving the buffer where that is possible.
   void pass(Ctx& ctx, Gradient& out, Gradient& input);
 
-  // A buffer of `floats` that lives in the arena until given back; see Scratch.
+  // A buffer of `floats` in the arena, until give_buffer(); see Scratch.
   int take_buffer(Arena& arena, int64_t floats);
-  // The newest go back to the arena, so that what comes next can have their place whatever its
-  // size.
+  // The newest buffers are returned to the arena, which can use their memory for any size.
   void give_buffer(Arena& arena, int buffer);
   float* buffer(int index) const { return buffers_[static_cast<size_t>(index)].data; }
 
@@ -123,8 +121,8 @@ class Tape {
     size_t arena_end;         // … and when it was the newest
   };
 
-  // Records are tiny next to activations, and are needed even when the arena only measures, so
-  // they live here, in chunks that are kept from step to step.
+  // Records are small, and needed even when the arena only measures, so they are here and not in
+  // the arena: in chunks that are reused by the next step.
   void* allocate(size_t bytes, size_t alignment);
   Mat view(const Gradient& g) const;
 

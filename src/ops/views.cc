@@ -17,7 +17,7 @@ struct SplitRecord {
 
   // The slices' gradients are already adjacent; a slice without a gradient is zero.
   void backward(Ctx& ctx) {
-    HEED_CHECK(!whole->written, "split: the whole matrix was used beside its slices");
+    HEED_CHECK(!whole->written, "split: the whole matrix must not be used beside its slices");
     if (whole->buffer < 0) return;
     for (size_t i = 0; i < count; ++i) {
       if (slices[i]->written) continue;
@@ -94,7 +94,9 @@ struct PutRowsRecord {
 
 void check_rows(std::span<const int32_t> indices, int64_t rows) {
   for (const int32_t index : indices) {
-    HEED_CHECK(index >= 0 && index < rows, "no row " + std::to_string(index) + " to take or put");
+    HEED_CHECK(index >= 0 && index < rows, "take_rows, put_rows: an index must be less than " +
+                                               std::to_string(rows) + ", got " +
+                                               std::to_string(index));
   }
 }
 
@@ -116,7 +118,7 @@ std::array<Var, n> split(Ctx& ctx, Var x, const std::array<int64_t, n>& widths) 
     }
     column += widths[i];
   }
-  HEED_CHECK(column == x.cols(), "split: the widths do not add up");
+  HEED_CHECK(column == x.cols(), "split: the widths must add up to the width of x");
   if (ctx.tape && x.gradient) ctx.tape->record(nullptr, record);
   return slices;
 }
@@ -151,7 +153,7 @@ Var take_rows(Ctx& ctx, Var x, std::span<const int32_t> indices) {
 
 Var put_rows(Ctx& ctx, Var x, Var rows, std::span<const int32_t> indices) {
   HEED_CHECK(rows.cols() == x.cols() && rows.rows() == static_cast<int64_t>(indices.size()),
-             "put_rows: a row for each index");
+             "put_rows: rows must have one row for each index");
   check_rows(indices, x.rows());
   Var y = ctx.in_place(x);
   if (y.value.data != x.value.data) {
@@ -167,7 +169,7 @@ Var put_rows(Ctx& ctx, Var x, Var rows, std::span<const int32_t> indices) {
     }
   });
   if (ctx.tape) {
-    HEED_CHECK(x.gradient && rows.gradient, "put_rows: an input without a gradient");
+    HEED_CHECK(x.gradient && rows.gradient, "put_rows: both inputs must have a gradient");
     ctx.tape->record(y.gradient,
                      PutRowsRecord{y.gradient, x.gradient, rows.gradient, indices.data()});
   }

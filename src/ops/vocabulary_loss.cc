@@ -95,12 +95,12 @@ void tile_backward(Ctx& ctx, ConstMat x, const Linear& output, RowSpan tile, Mat
 }
 
 void check_output(const Var& x, const Linear& output) {
-  HEED_CHECK(x.cols() == output.in(), "loss: the input's width is not the output matrix's");
+  HEED_CHECK(x.cols() == output.in(), "loss: x must have the width of the output matrix");
   HEED_CHECK(!output.bias || output.bias.value.cols == output.out(),
-             "loss: a bias of another width than the vocabulary");
+             "loss: the bias must have one number for each token");
 }
 
-// The loss of all rows, tile by tile. row_loss(tile, logits, losses) turns a tile of logits into
+// The loss of all rows, tile by tile. row_loss(tile, logits, losses) replaces a tile of logits by
 // the losses of its rows and, with a tape, into gradients.
 template <class RowLoss>
 double sum_over_tiles(Ctx& ctx, const Var& x, const Linear& output, const RowLoss& row_loss) {
@@ -147,8 +147,9 @@ LossSum vocabulary_cross_entropy(Ctx& ctx, Var x, const Linear& output,
 LossSum vocabulary_kl_divergence(Ctx& ctx, Var x, const Linear& output, const Teacher& teacher,
                                  const DistillationOptions& options) {
   HEED_CHECK(teacher.x.rows == x.rows() && teacher.output.out() == output.out(),
-             "distillation: teacher and student differ in rows or vocabulary");
-  HEED_CHECK(teacher.x.cols == teacher.output.in(), "distillation: the teacher's widths differ");
+             "distillation: teacher and student must have the same rows and vocabulary");
+  HEED_CHECK(teacher.x.cols == teacher.output.in(),
+             "distillation: the teacher's x must have the width of its output matrix");
   const int64_t height = tile_rows(x.rows(), output.out());
   const Scratch buffer(ctx, height * output.out());
   const double sum = sum_over_tiles(ctx, x, output, [&](RowSpan tile, Mat logits, float* losses) {
@@ -174,12 +175,12 @@ TwinLoss vocabulary_twin_cross_entropy(Ctx& ctx, Var x, const Linear& output,
                                        const CrossEntropyOptions& options) {
   check_options(options);
   check_output(x, output);
-  HEED_CHECK(options.soft_cap == 0, "twins: logits with a soft cap");
-  HEED_CHECK(x.rows() % 2 == 0, "twins: an odd number of rows");
+  HEED_CHECK(options.soft_cap == 0, "R-Drop: soft_cap must be 0");
+  HEED_CHECK(x.rows() % 2 == 0, "R-Drop: the number of rows must be even");
   const int64_t counted = check_labels(labels, x.rows(), output.out());
   const int64_t pairs = x.rows() / 2, vocabulary = output.out();
   HEED_CHECK(std::equal(labels.begin(), labels.begin() + pairs, labels.begin() + pairs),
-             "twins: another label for the second");
+             "R-Drop: both rows of a pair must have the same label");
   if (pairs == 0) return {};  // as above
   const int64_t height = (tile_rows(x.rows(), vocabulary) + 1) / 2;
   Targets targets(ctx, x, output);

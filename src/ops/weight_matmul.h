@@ -11,7 +11,7 @@
 
 namespace heed {
 
-// What follows a product with a packed weight, in the same pass.
+// The fused epilogue of a matmul with a packed weight.
 struct Epilogue {
   kernels::Activation activation = kernels::Activation::none;
   ConstMat residual{};  // [rows, out]; empty: none
