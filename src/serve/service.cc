@@ -137,7 +137,8 @@ Service::Service(ServerOptions options)
              .wait_seconds = options_.limits.wait_seconds}) {
   add_status_routes(routes_);
   add_translate_routes(routes_);
-  add_openai_routes(routes_);
+  add_completion_routes(routes_);
+  add_embedding_routes(routes_);
   add_task_routes(routes_);
   add_runs_routes(routes_);
   add_page_routes(routes_);

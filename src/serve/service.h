@@ -156,7 +156,8 @@ bool is_same_secret(std::string_view given, std::string_view secret);
 // Each adds its routes.
 void add_status_routes(std::vector<Route>& routes);
 void add_translate_routes(std::vector<Route>& routes);
-void add_openai_routes(std::vector<Route>& routes);
+void add_completion_routes(std::vector<Route>& routes);
+void add_embedding_routes(std::vector<Route>& routes);
 void add_task_routes(std::vector<Route>& routes);
 void add_runs_routes(std::vector<Route>& routes);
 void add_page_routes(std::vector<Route>& routes);

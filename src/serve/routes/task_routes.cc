@@ -66,10 +66,10 @@ void describe(Fields& fields, ClassifyCall& call) {
 }
 
 HttpReply classify(Call& call) {
-  const auto wish = read_fields<ClassifyCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "classify");
-  std::vector<TaskInput> inputs = as_inputs(wish.input);
-  add_pairs(wish.second, "second", inputs);
+  const auto request = read_fields<ClassifyCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "classify");
+  std::vector<TaskInput> inputs = as_inputs(request.input);
+  add_pairs(request.second, "second", inputs);
   const Classifier& classifier = served->classifier();
   const std::vector<Classified> results = classifier.classify(inputs, call.cancelled());
   Json list = Json::array();
@@ -113,15 +113,15 @@ void describe(Fields& fields, TagCall& call) {
 }
 
 HttpReply tag(Call& call) {
-  const auto wish = read_fields<TagCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "tag");
-  const TagOptions options{.aggregation = wish.aggregation == "simple" ? Aggregation::simple
-                                                                       : Aggregation::first};
+  const auto request = read_fields<TagCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "tag");
+  const TagOptions options{.aggregation = request.aggregation == "simple" ? Aggregation::simple
+                                                                          : Aggregation::first};
   const std::vector<Tagged> results =
-      served->tagger().tag(as_inputs(wish.input), options, call.cancelled());
+      served->tagger().tag(as_inputs(request.input), options, call.cancelled());
   Json list = Json::array();
   for (size_t i = 0; i < results.size(); ++i) {
-    const std::string& text = wish.input.values[i];
+    const std::string& text = request.input.values[i];
     const auto part = [&](TextSpan span) {
       return text.substr(static_cast<size_t>(span.begin),
                          static_cast<size_t>(span.end - span.begin));
@@ -193,10 +193,10 @@ Json candidates_schema() {
 }
 
 HttpReply fill(Call& call) {
-  const auto wish = read_fields<FillCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "fill");
+  const auto request = read_fields<FillCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "fill");
   const std::vector<Filled> results = served->filler().fill(
-      as_inputs(wish.input), {.top = static_cast<int>(wish.top)}, call.cancelled());
+      as_inputs(request.input), {.top = static_cast<int>(request.top)}, call.cancelled());
   Json list = Json::array();
   for (const Filled& result : results) {
     Json masks = Json::array();
@@ -232,15 +232,15 @@ void describe(Fields& fields, ParseCall& call) {
 }
 
 HttpReply parse(Call& call) {
-  const auto wish = read_fields<ParseCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "parse");
-  const SearchOptions search = apply(served->model().search_options(), wish.search);
+  const auto request = read_fields<ParseCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "parse");
+  const SearchOptions search = apply(served->model().search_options(), request.search);
   const std::vector<Parsed> results =
-      served->parser().parse(wish.input.values, search, call.cancelled());
+      served->parser().parse(request.input.values, search, call.cancelled());
   Json list = Json::array();
   for (size_t i = 0; i < results.size(); ++i) {
     const Parsed& result = results[i];
-    call.service.count_texts(*served, wish.input.values[i], result.linear);
+    call.service.count_texts(*served, request.input.values[i], result.linear);
     list.push_back({{"tree", result.tree},
                     {"linear", result.linear},
                     {"score", result.score},
@@ -268,11 +268,11 @@ void describe(Fields& fields, ScoreCall& call) {
 }
 
 HttpReply score(Call& call) {
-  const auto wish = read_fields<ScoreCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "score");
-  std::vector<TaskInput> inputs = as_inputs(wish.input);
-  add_pairs(wish.target, "target", inputs);
-  if (!served->model().has_source() && !wish.target.values.empty()) {
+  const auto request = read_fields<ScoreCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "score");
+  std::vector<TaskInput> inputs = as_inputs(request.input);
+  add_pairs(request.target, "target", inputs);
+  if (!served->model().has_source() && !request.target.values.empty()) {
     throw HttpError::bad_field("target", "target: this model has no source: all text is input");
   }
   const std::vector<Scored> results = served->scorer().score(inputs, {}, call.cancelled());
@@ -317,18 +317,18 @@ void describe(Fields& fields, AttendCall& call) {
 }
 
 HttpReply attend_to(Call& call) {
-  const auto wish = read_fields<AttendCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "attend");
-  TaskInput input{.text = wish.input,
-                  .second = served->model().has_source() ? wish.target : wish.second};
+  const auto request = read_fields<AttendCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "attend");
+  TaskInput input{.text = request.input,
+                  .second = served->model().has_source() ? request.target : request.second};
   TaskOptions options = served->task_options();
   options.max_tokens = call.service.options().limits.attend_tokens;
   const AttentionView view = attend(served->model(), input, options,
                                     {.max_weights = call.service.options().limits.attend_weights,
                                      .is_cancelled = call.cancelled()});
   call.service.metrics().count_tokens(view.tokens, 0);
-  if (wish.format == "svg") {
-    return {.body = attention_svg(view, wish.input), .content_type = "image/svg+xml"};
+  if (request.format == "svg") {
+    return {.body = attention_svg(view, request.input), .content_type = "image/svg+xml"};
   }
   // More digits than a page can show, or a reader tell apart, are most of the bytes.
   constexpr int kDigits = 4;
@@ -364,13 +364,14 @@ void describe(Fields& fields, TokenizeCall& call) {
 }
 
 HttpReply tokenize(Call& call) {
-  const auto wish = read_fields<TokenizeCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "tokenize");
+  const auto request = read_fields<TokenizeCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "tokenize");
   const Tokenizer& tokenizer = served->model().tokenizer();
-  const EncodeOptions options{.special_tokens = wish.special,
-                              .side = wish.side == "target" ? TextSide::target : TextSide::source};
+  const EncodeOptions options{
+      .special_tokens = request.special,
+      .side = request.side == "target" ? TextSide::target : TextSide::source};
   Json list = Json::array();
-  for (const std::string& text : wish.input.values) {
+  for (const std::string& text : request.input.values) {
     throw_if_cancelled(call.cancelled());
     const Encoding encoding = tokenizer.encode(text, options);
     Json pieces = Json::array(), offsets = Json::array();
@@ -414,13 +415,14 @@ void describe(Fields& fields, PredictCall& call) {
 }
 
 HttpReply predict(Call& call) {
-  const auto wish = read_fields<PredictCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, wish.model, "complete");
-  const TaskInput input{.text = wish.input, .second = wish.target, .ids = wish.ids};
-  const Predicted result = served->predictor().predict(
-      {input},
-      {.top = static_cast<int>(wish.top), .everywhere = false, .temperature = wish.temperature},
-      call.cancelled())[0];
+  const auto request = read_fields<PredictCall>(call);
+  const ServedModelPtr served = call.service.model_for(call, request.model, "complete");
+  const TaskInput input{.text = request.input, .second = request.target, .ids = request.ids};
+  const Predicted result = served->predictor().predict({input},
+                                                       {.top = static_cast<int>(request.top),
+                                                        .everywhere = false,
+                                                        .temperature = request.temperature},
+                                                       call.cancelled())[0];
   call.service.metrics().count_tokens(result.tokens, 0);
   return json_reply(
       {{"model", served->name()},
@@ -436,14 +438,14 @@ Json predict_schema() {
                          {"truncated", truncated_schema()}});
 }
 
-template <class Wish>
+template <class RequestCall>
 Route task_route(const std::string& name, const std::string& about, HttpReply (*handle)(Call&),
                  const Json& schema) {
   return {.method = "POST",
           .path = "/v1/heed/" + name,
           .about = about,
           .works = true,
-          .describe = described<Wish>(),
+          .describe = described<RequestCall>(),
           .replies = {{.schema = schema}},
           .handle = handle};
 }

@@ -58,17 +58,17 @@ std::vector<ServedModelPtr> translating_models(Service& service) {
 }
 
 // By its name, or by the languages.
-ServedModelPtr choose_model(Call& call, TranslateCall& wish) {
+ServedModelPtr choose_model(Call& call, TranslateCall& request) {
   Service& service = call.service;
-  if (!wish.model.empty()) {
-    ServedModelPtr model = service.model_for(call, wish.model, "translate");
+  if (!request.model.empty()) {
+    ServedModelPtr model = service.model_for(call, request.model, "translate");
     if (translates(*model)) return model;
-    throw HttpError(400, "the model '" + wish.model + "' does not translate", "unsupported",
+    throw HttpError(400, "the model '" + request.model + "' does not translate", "unsupported",
                     "model");
   }
   const std::vector<ServedModelPtr> models = translating_models(service);
   if (models.empty()) throw HttpError(404, "no model here translates", "model_not_found");
-  if (wish.target.empty()) {
+  if (request.target.empty()) {
     throw HttpError(400, "target is missing: the language to translate into", "missing_field",
                     "target");
   }
@@ -77,12 +77,12 @@ ServedModelPtr choose_model(Call& call, TranslateCall& wish) {
   for (const ServedModelPtr& model : models) {
     const Languages& languages = model->languages();
     if (languages.targets.empty()) nameless = model;
-    const bool source_fits = wish.source == "auto" || languages.sources.contains(wish.source);
-    const bool target_fits = languages.targets.contains(wish.target);
+    const bool source_fits = request.source == "auto" || languages.sources.contains(request.source);
+    const bool target_fits = languages.targets.contains(request.target);
     has_source |= source_fits, has_target |= target_fits;
     if (!source_fits || !target_fits) continue;
-    const bool is_open = wish.source == "auto" && languages.sources.size() != 1;
-    is_ambiguous |= is_open || (found && wish.source == "auto" &&
+    const bool is_open = request.source == "auto" && languages.sources.size() != 1;
+    is_ambiguous |= is_open || (found && request.source == "auto" &&
                                 found->languages().sources != languages.sources);
     if (!found) found = model;
   }
@@ -94,9 +94,9 @@ ServedModelPtr choose_model(Call& call, TranslateCall& wish) {
   if (!found && models.size() == 1 && nameless) found = nameless;
   if (!found) {
     const std::string field = !has_target ? "target" : "source";
-    const std::string source = wish.source.substr(0, 40), target = wish.target.substr(0, 40);
+    const std::string source = request.source.substr(0, 40), target = request.target.substr(0, 40);
     // Each may be known on the other's side: then it is the direction that does not fit.
-    const bool is_direction = has_target == has_source && wish.source != "auto";
+    const bool is_direction = has_target == has_source && request.source != "auto";
     const std::string what = is_direction ? source + " to " + target : has_target ? source : target;
     throw HttpError(400, what + " is not supported", "unsupported_language", field);
   }
@@ -138,27 +138,27 @@ Json terms_json(const std::vector<Translation::UsedTerm>& used, const std::vecto
 }
 
 HttpReply translate(Call& call) {
-  auto wish = read_fields<TranslateCall>(call);
-  const ServedModelPtr served = choose_model(call, wish);
+  auto request = read_fields<TranslateCall>(call);
+  const ServedModelPtr served = choose_model(call, request);
   const Languages& languages = served->languages();
-  TranslateOptions options{.search = search_for(wish, served->model()),
-                           .source_prefix = wish.source_prefix,
-                           .prefix = wish.prefix,
+  TranslateOptions options{.search = search_for(request, served->model()),
+                           .source_prefix = request.source_prefix,
+                           .prefix = request.prefix,
                            .is_cancelled = call.cancelled()};
-  for (const auto& [source, target] : wish.terms) {
+  for (const auto& [source, target] : request.terms) {
     options.terms.push_back({.source = source, .target = target});
   }
   if (languages.has_tokens) {
-    options.target_language = wish.target;
-    if (wish.source != "auto" && languages.sources == languages.targets) {
-      options.source_language = wish.source;
+    options.target_language = request.target;
+    if (request.source != "auto" && languages.sources == languages.targets) {
+      options.source_language = request.source;
     }
   }
   Json texts = Json::array(), alternatives = Json::array(), alignments = Json::array(),
        scores = Json::array(), terms = Json::array();
   served->translator().translate(
-      wish.q.values, options, [&](size_t number, Translation&& translation) {
-        call.service.count_texts(*served, wish.q.values[number], translation.text);
+      request.q.values, options, [&](size_t number, Translation&& translation) {
+        call.service.count_texts(*served, request.q.values[number], translation.text);
         texts.push_back(translation.text);
         Json others = Json::array();
         for (size_t i = 1; i < translation.alternatives.size(); ++i) {
@@ -170,21 +170,23 @@ HttpReply translate(Call& call) {
         terms.push_back(terms_json(translation.terms, options.terms));
       });
   // A text for a text, a list for a list.
-  const auto as_asked = [&](Json& list) { return wish.q.is_list ? std::move(list) : list.at(0); };
+  const auto as_asked = [&](Json& list) {
+    return request.q.is_list ? std::move(list) : list.at(0);
+  };
   Json json;
-  if (wish.source == "auto" && languages.sources.size() == 1) {
+  if (request.source == "auto" && languages.sources.size() == 1) {
     // Not guessed from the text: it is the only one that this model reads.
     const Json detected{{"confidence", 0}, {"language", *languages.sources.begin()}};
     json["detectedLanguage"] = detected;
-    if (wish.q.is_list) json["detectedLanguage"] = Json(wish.q.values.size(), detected);
+    if (request.q.is_list) json["detectedLanguage"] = Json(request.q.values.size(), detected);
   }
   json["translatedText"] = as_asked(texts);
-  if (wish.alternatives > 0) {
+  if (request.alternatives > 0) {
     json["alternatives"] = as_asked(alternatives);
     json["scores"] = as_asked(scores);
   }
-  if (wish.alignments) json["alignments"] = as_asked(alignments);
-  if (!wish.terms.empty()) json["terms"] = as_asked(terms);
+  if (request.alignments) json["alignments"] = as_asked(alignments);
+  if (!request.terms.empty()) json["terms"] = as_asked(terms);
   return json_reply(json);
 }
 
