@@ -71,7 +71,7 @@ class LoadTest : public ServeTest {
     return value != nullptr ? std::atof(value) : 60;
   }
 
-  // Tokens a second of the engine without a server, with as many texts under way.
+  // Tokens a second of the engine without a server, with as many running requests.
   static Speed offline_speed(const std::string& folder, double seconds) {
     Engine engine(Model::load(folder), {.threads = threads(), .kv_memory_bytes = kKvBytes});
     SearchOptions search{.max_new_tokens = kNewTokens, .sample = true};

@@ -69,8 +69,8 @@ void describe(Fields& fields, CompletionCall& call) {
                   .max = static_cast<double>(fields.limits().new_tokens)},
                  call.max_tokens);
   describe_search(fields, call.search, {"max_new_tokens"});
-  fields.flag({.name = "stream", .about = "as server-sent events"}, call.stream);
-  fields.inside({.name = "stream_options", .about = "of a stream"}, [&](Fields& inner) {
+  fields.flag({.name = "stream", .about = "reply with server-sent events"}, call.stream);
+  fields.inside({.name = "stream_options", .about = "options of a stream"}, [&](Fields& inner) {
     inner.flag({.name = "include_usage", .about = "token counts in the last event"},
                call.include_usage);
   });
@@ -115,9 +115,9 @@ Json Completion::logprobs_json(const Choice& choice,
   }
   const int top = static_cast<int>(*request_.logprobs);
   const Predicted predicted = served_->predictor().predict({input}, {.top = top}, is_cancelled)[0];
-  // What the model reads at most may be less than the text: the beginning is then left out.
+  // A text longer than the context is cut at its start.
   const size_t left_out = ids.size() - predicted.ids.size();
-  // The token that ended the text is none of it.
+  // The EOS token is not part of the text.
   const auto new_tokens = static_cast<size_t>(choice.answer.new_tokens);
   const size_t ends = choice.answer.finish == FinishReason::end && new_tokens > 0 ? 1 : 0;
   Completed completed{.ids = std::span(ids).first(ids.size() - ends),
@@ -137,12 +137,12 @@ Json Completion::logprobs_json(const Choice& choice,
     if (tokens.size() % kTokensBetweenLooks == 0) throw_if_cancelled(is_cancelled);
     const size_t place = token - left_out;  // in `predicted`
     tokens.push_back(text), offsets.push_back(offset);
-    if (place == 0) {  // nothing comes before it
+    if (place == 0) {  // the first token has no probability
       scores.push_back(nullptr), tops.push_back(nullptr);
       continue;
     }
     scores.push_back(predicted.token_scores[place - 1]);
-    // Two tokens may spell the same; then one of them goes by its piece.
+    // If two tokens have the same text, one is named by its piece.
     Json best = Json::object();
     for (const Candidate& candidate : predicted.next[place - 1]) {
       const bool is_own = candidate.id == ids[token] && !text.empty();

@@ -29,7 +29,7 @@ struct CompletionCall {
 
   int64_t n() const { return search.values.nbest; }
   bool has_beam() const { return search.values.beam > 1; }
-  // Without a beam each answer is a request of its own, so that each can be streamed.
+  // Without a beam each choice is a separate engine request, so that each can be streamed.
   int64_t copies() const { return has_beam() ? 1 : n(); }
 };
 void describe(Fields& fields, CompletionCall& call);
@@ -87,7 +87,7 @@ class Completion {
     for (const Handle& handle : handles_) handle.cancel();
   }
 
-  // The choices of one request, which is ready. Throws its error.
+  // The choices of one finished engine request. Throws its error.
   std::vector<Choice> take(size_t request) {
     const Result result = handles_[request].get();
     const int64_t copies = request_.copies();
@@ -107,7 +107,7 @@ class Completion {
     return choices;
   }
 
-  // max_tokens = 0: the prompts alone.
+  // For max_tokens = 0: the prompts only.
   std::vector<Choice> prompts_only() {
     std::vector<Choice> choices;
     for (size_t p = 0; p < request_.prompt.values.size(); ++p) {
@@ -139,7 +139,7 @@ class Completion {
     return json;
   }
 
-  // The event of a stream.
+  // One event of a stream.
   Json piece_json(int64_t index, const std::string& text) const {
     return whole(
         {{"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", nullptr}});

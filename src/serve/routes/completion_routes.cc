@@ -29,7 +29,7 @@ HttpReply whole_completion(Call& call, Completion& completion) {
   return json_reply(json);
 }
 
-// What the engine's thread has written and the client's thread will send.
+// Passes text from the engine's thread to the thread of the connection.
 class PieceQueue {
  public:
   struct Piece {
@@ -43,7 +43,7 @@ class PieceQueue {
     }
     changed_.notify_one();
   }
-  // Something else has happened: take() does not wait.
+  // Makes take() return.
   void wake() {
     {
       const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ class PieceQueue {
     }
     changed_.notify_one();
   }
-  // All there are; empty when none came for a while.
+  // All queued pieces; empty on timeout.
   std::deque<Piece> take() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kClientPoll, [&] { return is_woken_ || !pieces_.empty(); });
@@ -80,7 +80,7 @@ class CompletionStream {
       }
       std::vector<bool> is_finished(completion_->requests());
       for (size_t left = is_finished.size(); left > 0 && is_open_;) {
-        // Whether one is ready is asked before its pieces are taken, so that none comes later.
+        // Readiness is checked before pieces are taken, so that no piece is sent after the end.
         std::vector<size_t> ready;
         for (size_t r = 0; r < is_finished.size(); ++r) {
           if (!is_finished[r] && completion_->is_ready(r)) ready.push_back(r);
@@ -135,7 +135,7 @@ class CompletionStream {
                 {"text", ""},
                 {"logprobs", nullptr},
                 {"finish_reason", finish_name(choice.answer.finish)}};
-      // With a beam texts change until the end, and log-probabilities come with the whole.
+      // With a beam or logprobs the text is only known at the end.
       send(completion_->whole(has_pieces_ ? json : completion_->choice_json(choice, is_cancelled)),
            write);
     }
@@ -168,7 +168,7 @@ HttpReply complete(Call& call) {
               [stream](const HttpWriter& write, const std::function<bool()>& is_client_gone) {
                 stream->run(write, is_client_gone);
               },
-          // Also when the client went before the first piece.
+          // Also if the client disconnected before the first piece.
           .done = [completion](int64_t) { completion->cancel(); }};
 }
 
@@ -179,7 +179,7 @@ Json usage_schema() {
 }
 
 Json logprobs_schema() {
-  const Json score = schema::number("a natural logarithm");
+  const Json score = schema::number("natural logarithm");
   return schema::object(
       {{"tokens", schema::list(schema::text())},
        {"token_logprobs", schema::list(schema::or_null(score), "null: nothing comes before it")},
@@ -188,10 +188,10 @@ Json logprobs_schema() {
         schema::list(schema::integer(), "where each begins in text, in characters")}});
 }
 
-// Of the whole, or of an event of its stream: there an answer comes in several parts.
+// The schema of a whole reply, or of one event of a stream.
 Json completion_schema(bool is_event) {
   Json reason = schema::choice({"stop", "length"});
-  if (is_event) {  // an enum has all that may come
+  if (is_event) {  // null must be listed in the enum
     reason["enum"].push_back(nullptr);
     reason = schema::or_null(std::move(reason));
   }
@@ -199,8 +199,8 @@ Json completion_schema(bool is_event) {
       {{"id", schema::text()},
        {"object", schema::choice({"text_completion"})},
        {"created", schema::integer("seconds since 1970")},
-       {"model", schema::text("its name")},
-       {"choices", schema::list(schema::object({{"index", schema::integer("of the answer")},
+       {"model", schema::text("model name")},
+       {"choices", schema::list(schema::object({{"index", schema::integer("index of the choice")},
                                                 {"text", schema::text()},
                                                 {"logprobs", schema::or_null(logprobs_schema())},
                                                 {"finish_reason", std::move(reason)}}))},
@@ -213,7 +213,7 @@ void add_completion_routes(std::vector<Route>& routes) {
   routes.push_back(
       {.method = "POST",
        .path = "/v1/completions",
-       .about = "What follows a prompt, as OpenAI's API has it",
+       .about = "Complete prompts (OpenAI API)",
        .works = true,
        .describe = described<CompletionCall>(),
        .replies = {{.schema = completion_schema(/*is_event=*/false)},

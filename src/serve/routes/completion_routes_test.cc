@@ -97,7 +97,7 @@ TEST_F(OpenaiRoutesTest, GivesLogProbabilities) {
     EXPECT_EQ(logprobs["top_logprobs"][i].size(), 2U);
     EXPECT_LT(logprobs["token_logprobs"][i].get<double>(), 0);
   }
-  // Greedy takes the likeliest, which comes first.
+  // Greedy is the argmax, which is listed first.
   EXPECT_NEAR(logprobs["token_logprobs"][count - 1].get<double>(),
               logprobs["top_logprobs"][count - 1].begin().value().get<double>(), 1e-5);
   const Json ids =
@@ -236,7 +236,7 @@ TEST_F(OpenaiRoutesTest, TakesWhatOpenaiTakes) {
   Json call{{"prompt", "the cat"}, {"max_tokens", 8}, {"temperature", 1.5}, {"top_p", 0}};
   const Json first = client().post("/v1/completions", call).json()["choices"];
   call["temperature"] = 0, call.erase("top_p");
-  EXPECT_EQ(client().post("/v1/completions", call).json()["choices"], first);  // the likeliest
+  EXPECT_EQ(client().post("/v1/completions", call).json()["choices"], first);  // the argmax
   call["temperature"] = 1, call["seed"] = -5;
   const Received negative = client().post("/v1/completions", call);
   ASSERT_EQ(negative.status, 200) << negative.body;

@@ -11,7 +11,7 @@ struct EmbeddingsCall {
 };
 
 void describe(Fields& fields, EmbeddingsCall& call) {
-  fields.text({.name = "model", .about = "its name; needed where there are several"}, call.model);
+  fields.text({.name = "model", .about = "model name; required if several are loaded"}, call.model);
   fields.prompts({.name = "input", .about = "text or token ids, or a list", .required = true},
                  call.input);
   fields.text({.name = "encoding_format",
@@ -52,9 +52,9 @@ Json embeddings_schema() {
   return schema::object(
       {{"object", schema::choice({"list"})},
        {"data", schema::list(schema::object({{"object", schema::choice({"embedding"})},
-                                             {"index", schema::integer("of the input")},
+                                             {"index", schema::integer("index of the input")},
                                              {"embedding", vector}}))},
-       {"model", schema::text("its name")},
+       {"model", schema::text("model name")},
        {"usage", schema::object({{"prompt_tokens", schema::integer()},
                                  {"total_tokens", schema::integer()}})}});
 }
@@ -64,7 +64,7 @@ Json embeddings_schema() {
 void add_embedding_routes(std::vector<Route>& routes) {
   routes.push_back({.method = "POST",
                     .path = "/v1/embeddings",
-                    .about = "Vectors of texts, as OpenAI's API has them",
+                    .about = "Embed texts (OpenAI API)",
                     .works = true,
                     .describe = described<EmbeddingsCall>(),
                     .replies = {{.schema = embeddings_schema()}},

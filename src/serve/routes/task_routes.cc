@@ -1,4 +1,4 @@
-// /v1/heed/…: labels, tags, missing words, trees, probabilities, attention maps, tokens.
+// /v1/heed/…: classify, tag, fill, parse, score, attend, tokenize, predict.
 #include "heed/attend.h"
 #include "serve/routes/search_fields.h"
 #include "serve/service.h"
@@ -6,7 +6,7 @@
 namespace heed::serve {
 namespace {
 
-// Places in texts are bytes of their UTF-8.
+// Offsets in texts are UTF-8 bytes.
 Json span_json(TextSpan span) { return Json::array({span.begin, span.end}); }
 Json span_schema() {
   return schema::list(schema::integer(), "the first byte, and the one after the last");
@@ -40,19 +40,22 @@ HttpReply results_reply(const ServedModel& served, Json results) {
 }
 
 Json results_schema(const schema::Members& result) {
-  return schema::object({{"model", schema::text("its name")},
+  return schema::object({{"model", schema::text("model name")},
                          {"results", schema::list(schema::object(result), "one for each input")}});
 }
-Json truncated_schema() { return schema::flag("the text was longer than the model reads"); }
+Json truncated_schema() {
+  return schema::flag("the text was longer than the context and was truncated");
+}
 
-// What most of them take.
+// The fields of most tasks.
 struct TextsCall {
   std::string model;
   Texts input;
 };
 void describe_input(Fields& fields, TextsCall& call) {
-  fields.text({.name = "model", .about = "its name; needed where several can do this"}, call.model);
-  fields.texts({.name = "input", .about = "a text, or a list", .required = true}, call.input);
+  fields.text({.name = "model", .about = "model name; required if several models support the task"},
+              call.model);
+  fields.texts({.name = "input", .about = "text, or list of texts", .required = true}, call.input);
 }
 
 // ---- classify ----------------------------------------------------------------------------------
@@ -62,7 +65,7 @@ struct ClassifyCall : TextsCall {
 };
 void describe(Fields& fields, ClassifyCall& call) {
   describe_input(fields, call);
-  fields.texts({.name = "second", .about = "the second texts, for models of pairs"}, call.second);
+  fields.texts({.name = "second", .about = "second texts, for models of text pairs"}, call.second);
 }
 
 HttpReply classify(Call& call) {
@@ -93,7 +96,7 @@ HttpReply classify(Call& call) {
 
 Json classify_schema() {
   return results_schema({{"scores?", schema::list(schema::number(), "of regressions")},
-                         {"label?", schema::text("the likeliest")},
+                         {"label?", schema::text("most probable label")},
                          {"probabilities?", schema::map(schema::number(), "of all labels")},
                          {"tokens", schema::integer()},
                          {"truncated", truncated_schema()}});
@@ -106,10 +109,11 @@ struct TagCall : TextsCall {
 };
 void describe(Fields& fields, TagCall& call) {
   describe_input(fields, call);
-  fields.text({.name = "aggregation",
-               .about = "spans of whole words by their first token, or of tokens",
-               .choices = {"first", "simple"}},
-              call.aggregation);
+  fields.text(
+      {.name = "aggregation",
+       .about = "first: spans of words, labelled by the first token; simple: spans of tokens",
+       .choices = {"first", "simple"}},
+      call.aggregation);
 }
 
 HttpReply tag(Call& call) {
@@ -149,10 +153,11 @@ HttpReply tag(Call& call) {
 
 Json tag_schema() {
   const Json probability = schema::number();
-  const Json word = schema::object({{"text", schema::text()},
-                                    {"span", span_schema()},
-                                    {"label", schema::or_null(schema::text("null: not read"))},
-                                    {"probability", probability}});
+  const Json word =
+      schema::object({{"text", schema::text()},
+                      {"span", span_schema()},
+                      {"label", schema::or_null(schema::text("null: beyond the context"))},
+                      {"probability", probability}});
   const Json span = schema::object({{"text", schema::text()},
                                     {"span", span_schema()},
                                     {"label", schema::text("without B- and I-")},
@@ -169,7 +174,7 @@ struct FillCall : TextsCall {
 };
 void describe(Fields& fields, FillCall& call) {
   describe_input(fields, call);
-  fields.integer({.name = "top", .about = "candidates for each mask (5)", .min = 1, .max = 100},
+  fields.integer({.name = "top", .about = "candidates per mask (5)", .min = 1, .max = 100},
                  call.top);
 }
 
@@ -185,8 +190,8 @@ Json candidates_json(const std::vector<Candidate>& candidates) {
 }
 
 Json candidates_schema() {
-  return schema::list(schema::object({{"id", schema::integer("the token's")},
-                                      {"piece", schema::text("as the vocabulary has it")},
+  return schema::list(schema::object({{"id", schema::integer("token id")},
+                                      {"piece", schema::text("entry of the vocabulary")},
                                       {"text", schema::text()},
                                       {"probability", schema::number()}}),
                       "best first");
@@ -215,8 +220,8 @@ HttpReply fill(Call& call) {
 
 Json fill_schema() {
   const Json mask = schema::object({{"span", span_schema()}, {"candidates", candidates_schema()}});
-  return results_schema({{"source", schema::text("as it was read")},
-                         {"text", schema::text("with the best candidates")},
+  return results_schema({{"source", schema::text("the input with mask tokens")},
+                         {"text", schema::text("the input with the best candidates")},
                          {"masks", schema::list(mask)},
                          {"truncated", truncated_schema()}});
 }
@@ -250,9 +255,9 @@ HttpReply parse(Call& call) {
 }
 
 Json parse_schema() {
-  return results_schema({{"tree", schema::text("in brackets")},
-                         {"linear", schema::text("as the model wrote it")},
-                         {"score", schema::number("of the search")},
+  return results_schema({{"tree", schema::text("bracketed tree")},
+                         {"linear", schema::text("the tree as generated")},
+                         {"score", schema::number("score of the search")},
                          {"truncated", truncated_schema()}});
 }
 
@@ -263,7 +268,7 @@ struct ScoreCall : TextsCall {
 };
 void describe(Fields& fields, ScoreCall& call) {
   describe_input(fields, call);
-  fields.texts({.name = "target", .about = "what is scored, given input: encoder-decoder models"},
+  fields.texts({.name = "target", .about = "target to score, for encoder-decoder models"},
                call.target);
 }
 
@@ -292,7 +297,7 @@ HttpReply score(Call& call) {
 }
 
 Json score_schema() {
-  return results_schema({{"log_probability", schema::number("of all tokens together")},
+  return results_schema({{"log_probability", schema::number("sum over all tokens")},
                          {"perplexity", schema::number()},
                          {"ids", schema::list(schema::integer())},
                          {"token_scores", schema::list(schema::number())},
@@ -307,13 +312,17 @@ struct AttendCall {
   std::optional<std::string> second, target;
 };
 void describe(Fields& fields, AttendCall& call) {
-  fields.text({.name = "model", .about = "its name; needed where there are several"}, call.model);
-  fields.text({.name = "input", .about = "the text, or the source", .required = true}, call.input);
-  fields.text({.name = "second", .about = "the second text, for models of pairs"}, call.second);
-  fields.text({.name = "target", .about = "of encoder-decoder models; by default what they write"},
-              call.target);
-  fields.text({.name = "format", .about = "numbers, or a drawing", .choices = {"json", "svg"}},
-              call.format);
+  fields.text({.name = "model", .about = "model name; required if several are loaded"}, call.model);
+  fields.text(
+      {.name = "input", .about = "text, or source of encoder-decoder models", .required = true},
+      call.input);
+  fields.text({.name = "second", .about = "second text, for models of text pairs"}, call.second);
+  fields.text(
+      {.name = "target", .about = "target of encoder-decoder models; default: the model's output"},
+      call.target);
+  fields.text(
+      {.name = "format", .about = "json: weights; svg: a drawing", .choices = {"json", "svg"}},
+      call.format);
 }
 
 HttpReply attend_to(Call& call) {
@@ -330,7 +339,7 @@ HttpReply attend_to(Call& call) {
   if (request.format == "svg") {
     return {.body = attention_svg(view, request.input), .content_type = "image/svg+xml"};
   }
-  // More digits than a page can show, or a reader tell apart, are most of the bytes.
+  // Four digits: more would only enlarge the reply.
   constexpr int kDigits = 4;
   return {.body = attention_json(view, kDigits)};
 }
@@ -357,10 +366,11 @@ struct TokenizeCall : TextsCall {
 };
 void describe(Fields& fields, TokenizeCall& call) {
   describe_input(fields, call);
-  fields.flag({.name = "special", .about = "with what the model's template adds"}, call.special);
-  fields.text(
-      {.name = "side", .about = "of models with two vocabularies", .choices = {"source", "target"}},
-      call.side);
+  fields.flag({.name = "special", .about = "add special tokens"}, call.special);
+  fields.text({.name = "side",
+               .about = "for models with two vocabularies",
+               .choices = {"source", "target"}},
+              call.side);
 }
 
 HttpReply tokenize(Call& call) {
@@ -401,14 +411,15 @@ struct PredictCall {
   double temperature = 1;
 };
 void describe(Fields& fields, PredictCall& call) {
-  fields.text({.name = "model", .about = "its name; needed where several complete"}, call.model);
-  fields.text({.name = "input", .about = "the text, or the source"}, call.input);
+  fields.text({.name = "model", .about = "model name; required if several models generate"},
+              call.model);
+  fields.text({.name = "input", .about = "text, or source of encoder-decoder models"}, call.input);
   fields.ids({.name = "ids", .about = "token ids instead of input"}, call.ids);
-  fields.text({.name = "target", .about = "how far the target is written: encoder-decoder models"},
+  fields.text({.name = "target", .about = "target so far, for encoder-decoder models"},
               call.target);
-  fields.integer({.name = "top", .about = "tokens (10)", .min = 1, .max = 100}, call.top);
+  fields.integer({.name = "top", .about = "number of tokens (10)", .min = 1, .max = 100}, call.top);
   fields.number({.name = "temperature",
-                 .about = "that probabilities are taken at (1)",
+                 .about = "temperature of the probabilities (1)",
                  .min = 0.01,
                  .max = 100},
                 call.temperature);
@@ -432,20 +443,20 @@ HttpReply predict(Call& call) {
 }
 
 Json predict_schema() {
-  return schema::object({{"model", schema::text("its name")},
+  return schema::object({{"model", schema::text("model name")},
                          {"ids", schema::list(schema::integer(), "the tokens so far")},
                          {"next", candidates_schema()},
                          {"truncated", truncated_schema()}});
 }
 
-template <class RequestCall>
+template <class T>
 Route task_route(const std::string& name, const std::string& about, HttpReply (*handle)(Call&),
                  const Json& schema) {
   return {.method = "POST",
           .path = "/v1/heed/" + name,
           .about = about,
           .works = true,
-          .describe = described<RequestCall>(),
+          .describe = described<T>(),
           .replies = {{.schema = schema}},
           .handle = handle};
 }
@@ -454,15 +465,15 @@ Route task_route(const std::string& name, const std::string& about, HttpReply (*
 
 void add_task_routes(std::vector<Route>& routes) {
   const auto add = [&](Route route) { routes.push_back(std::move(route)); };
-  add(task_route<ClassifyCall>("classify", "Labels of texts", classify, classify_schema()));
-  add(task_route<TagCall>("tag", "Labels of words, and spans of them", tag, tag_schema()));
-  add(task_route<FillCall>("fill", "Missing words", fill, fill_schema()));
-  add(task_route<ParseCall>("parse", "Trees of sentences", parse, parse_schema()));
-  add(task_route<ScoreCall>("score", "Log-probabilities of texts", score, score_schema()));
-  add(task_route<AttendCall>("attend", "Attention maps of a text", attend_to, attend_schema()));
+  add(task_route<ClassifyCall>("classify", "Classify texts", classify, classify_schema()));
+  add(task_route<TagCall>("tag", "Label words and spans", tag, tag_schema()));
+  add(task_route<FillCall>("fill", "Predict masked tokens", fill, fill_schema()));
+  add(task_route<ParseCall>("parse", "Parse sentences into trees", parse, parse_schema()));
+  add(task_route<ScoreCall>("score", "Log-probability of texts", score, score_schema()));
+  add(task_route<AttendCall>("attend", "Attention weights of a text", attend_to, attend_schema()));
   routes.back().replies.push_back({.schema = schema::text(), .type = "image/svg+xml"});
-  add(task_route<TokenizeCall>("tokenize", "Tokens of texts", tokenize, tokenize_schema()));
-  add(task_route<PredictCall>("predict", "The likeliest next tokens", predict, predict_schema()));
+  add(task_route<TokenizeCall>("tokenize", "Tokenize texts", tokenize, tokenize_schema()));
+  add(task_route<PredictCall>("predict", "Most probable next tokens", predict, predict_schema()));
 }
 
 }  // namespace heed::serve

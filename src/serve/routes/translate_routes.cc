@@ -1,4 +1,4 @@
-// /translate and /languages, as LibreTranslate's clients know them, with what Heed can do besides.
+// /translate and /languages of LibreTranslate's API, with additional fields.
 #include <unicode/locid.h>
 #include <unicode/unistr.h>
 
@@ -21,29 +21,28 @@ struct TranslateCall {
 };
 
 void describe(Fields& fields, TranslateCall& call) {
-  fields.texts({.name = "q", .about = "the text to translate, or a list", .required = true},
+  fields.texts({.name = "q", .about = "text to translate, or list of texts", .required = true},
                call.q);
-  fields.text({.name = "source", .about = "its language; auto where only one is possible"},
+  fields.text({.name = "source", .about = "source language; auto if only one is possible"},
               call.source);
-  fields.text({.name = "target", .about = "the language to translate into"}, call.target);
-  fields.text({.name = "format", .about = "plain text", .choices = {"text"}}, call.format);
+  fields.text({.name = "target", .about = "target language"}, call.target);
+  fields.text({.name = "format", .about = "must be text", .choices = {"text"}}, call.format);
   const auto answers = static_cast<double>(fields.limits().answers);
-  fields.integer(
-      {.name = "alternatives", .about = "further translations", .min = 0, .max = answers - 1},
-      call.alternatives);
-  fields.text({.name = "api_key", .about = "the key, where one is needed"}, call.api_key);
-  fields.text({.name = "model", .about = "Heed's own: the model, instead of languages"},
-              call.model);
+  fields.integer({.name = "alternatives",
+                  .about = "number of additional translations",
+                  .min = 0,
+                  .max = answers - 1},
+                 call.alternatives);
+  fields.text({.name = "api_key", .about = "API key, if required"}, call.api_key);
+  fields.text({.name = "model", .about = "Heed: model name, instead of languages"}, call.model);
   describe_search(fields, call.search, {"nbest"});
-  fields.flag({.name = "alignments",
-               .about = "Heed's own: which bytes of q each part of the translation comes from"},
-              call.alignments);
-  fields.pairs({.name = "terms",
-                .about = "Heed's own: {\"car\": \"Wagen\"}, what words must be translated as"},
-               call.terms);
-  fields.text({.name = "source_prefix", .about = "Heed's own: put before each sentence, for T5"},
+  fields.flag(
+      {.name = "alignments", .about = "Heed: return the alignment between source and target bytes"},
+      call.alignments);
+  fields.pairs({.name = "terms", .about = "Heed: terminology, {\"car\": \"Wagen\"}"}, call.terms);
+  fields.text({.name = "source_prefix", .about = "Heed: prefix of each source sentence, for T5"},
               call.source_prefix);
-  fields.text({.name = "prefix", .about = "Heed's own: how the translation begins"}, call.prefix);
+  fields.text({.name = "prefix", .about = "Heed: forced start of the translation"}, call.prefix);
 }
 
 bool translates(const ServedModel& model) {
@@ -57,7 +56,7 @@ std::vector<ServedModelPtr> translating_models(Service& service) {
   return models;
 }
 
-// By its name, or by the languages.
+// Selects the model by name or by languages.
 ServedModelPtr choose_model(Call& call, TranslateCall& request) {
   Service& service = call.service;
   if (!request.model.empty()) {
@@ -67,10 +66,9 @@ ServedModelPtr choose_model(Call& call, TranslateCall& request) {
                     "model");
   }
   const std::vector<ServedModelPtr> models = translating_models(service);
-  if (models.empty()) throw HttpError(404, "no model here translates", "model_not_found");
+  if (models.empty()) throw HttpError(404, "no loaded model can translate", "model_not_found");
   if (request.target.empty()) {
-    throw HttpError(400, "target is missing: the language to translate into", "missing_field",
-                    "target");
+    throw HttpError(400, "target is missing: the target language", "missing_field", "target");
   }
   ServedModelPtr found, nameless;
   bool has_source = false, has_target = false, is_ambiguous = false;
@@ -87,15 +85,15 @@ ServedModelPtr choose_model(Call& call, TranslateCall& request) {
     if (!found) found = model;
   }
   if (is_ambiguous) {
-    throw HttpError(400, "source: several languages are possible here; name the text's own",
-                    "invalid_value", "source");
+    throw HttpError(400, "source must be a language, because several are possible", "invalid_value",
+                    "source");
   }
-  // The only model, and nothing says which languages it knows: then it is what is meant.
+  // A single model of unknown languages is used for any.
   if (!found && models.size() == 1 && nameless) found = nameless;
   if (!found) {
     const std::string field = !has_target ? "target" : "source";
     const std::string source = request.source.substr(0, 40), target = request.target.substr(0, 40);
-    // Each may be known on the other's side: then it is the direction that does not fit.
+    // Both languages exist, but not in this direction.
     const bool is_direction = has_target == has_source && request.source != "auto";
     const std::string what = is_direction ? source + " to " + target : has_target ? source : target;
     throw HttpError(400, what + " is not supported", "unsupported_language", field);
@@ -110,7 +108,7 @@ SearchOptions search_for(const TranslateCall& request, const Model& model) {
   SearchOverrides given = request.search;
   given.values.nbest = static_cast<int>(request.alternatives) + 1;
   given.set("nbest");
-  // LibreTranslate's clients ask for alternatives without regard to the beam size.
+  // LibreTranslate clients do not set the beam size with alternatives.
   if (given.has("beam")) given.values.beam = std::max(given.values.beam, given.values.nbest);
   SearchOptions search = apply(std::move(defaults), given);
   search.alignments = request.alignments;
@@ -127,7 +125,7 @@ Json alignments_json(const std::vector<Alignment>& alignments) {
   return list;
 }
 
-// Those that occur, and whether the translation has them.
+// The terms that occur in the source, and whether the translation contains them.
 Json terms_json(const std::vector<Translation::UsedTerm>& used, const std::vector<Term>& terms) {
   Json list = Json::array();
   for (const auto& [index, is_used] : used) {
@@ -169,47 +167,49 @@ HttpReply translate(Call& call) {
         alignments.push_back(alignments_json(translation.alignments));
         terms.push_back(terms_json(translation.terms, options.terms));
       });
-  // A text for a text, a list for a list.
-  const auto as_asked = [&](Json& list) {
+  // A list for a list, otherwise a single value.
+  const auto single_or_list = [&](Json& list) {
     return request.q.is_list ? std::move(list) : list.at(0);
   };
   Json json;
   if (request.source == "auto" && languages.sources.size() == 1) {
-    // Not guessed from the text: it is the only one that this model reads.
+    // Not detected: the only source language of the model.
     const Json detected{{"confidence", 0}, {"language", *languages.sources.begin()}};
     json["detectedLanguage"] = detected;
     if (request.q.is_list) json["detectedLanguage"] = Json(request.q.values.size(), detected);
   }
-  json["translatedText"] = as_asked(texts);
+  json["translatedText"] = single_or_list(texts);
   if (request.alternatives > 0) {
-    json["alternatives"] = as_asked(alternatives);
-    json["scores"] = as_asked(scores);
+    json["alternatives"] = single_or_list(alternatives);
+    json["scores"] = single_or_list(scores);
   }
-  if (request.alignments) json["alignments"] = as_asked(alignments);
-  if (!request.terms.empty()) json["terms"] = as_asked(terms);
+  if (request.alignments) json["alignments"] = single_or_list(alignments);
+  if (!request.terms.empty()) json["terms"] = single_or_list(terms);
   return json_reply(json);
 }
 
 Json translate_schema() {
-  // A text for a text, a list for a list.
-  const auto as_asked = [](const Json& one, const char* about) {
+  // A list for a list, otherwise a single value.
+  const auto single_or_list = [](const Json& one, const char* about) {
     return schema::any_of({one, schema::list(one)}, about);
   };
   const Json bytes = schema::list(schema::integer(), "the first byte, and the one after the last");
   const Json alignment = schema::object(
-      {{"source", bytes}, {"target", bytes}, {"weight", schema::number("of the attention")}});
+      {{"source", bytes}, {"target", bytes}, {"weight", schema::number("attention weight")}});
   const Json term = schema::object({{"source", schema::text()},
                                     {"target", schema::text()},
-                                    {"used", schema::flag("whether the translation has it")}});
+                                    {"used", schema::flag("whether the translation contains it")}});
   const Json detected =
       schema::object({{"confidence", schema::number()}, {"language", schema::text()}});
   return schema::object(
-      {{"detectedLanguage?", as_asked(detected, "where source was auto, and only one is possible")},
-       {"translatedText", as_asked(schema::text(), "the translation, or a list")},
-       {"alternatives?", as_asked(schema::list(schema::text()), "others, best first")},
-       {"scores?", as_asked(schema::list(schema::number()), "the translation's, then theirs")},
-       {"alignments?", as_asked(schema::list(alignment), "what comes from where")},
-       {"terms?", as_asked(schema::list(term), "those that occur in q")}});
+      {{"detectedLanguage?",
+        single_or_list(detected, "where source was auto, and only one is possible")},
+       {"translatedText", single_or_list(schema::text(), "the translation, or a list")},
+       {"alternatives?", single_or_list(schema::list(schema::text()), "others, best first")},
+       {"scores?",
+        single_or_list(schema::list(schema::number()), "the translation's, then theirs")},
+       {"alignments?", single_or_list(schema::list(alignment), "what comes from where")},
+       {"terms?", single_or_list(schema::list(term), "those that occur in q")}});
 }
 
 std::string language_name(const std::string& code) {
@@ -228,7 +228,7 @@ HttpReply list_languages(Call& call) {
     for (const std::string& source : languages.sources) {
       targets[source].insert(languages.targets.begin(), languages.targets.end());
     }
-    // Clients look up names of targets here too.
+    // Clients look up the names of target languages here too.
     for (const std::string& target : languages.targets) targets[target];
   }
   Json list = Json::array();
@@ -250,7 +250,7 @@ Json languages_schema() {
 void add_translate_routes(std::vector<Route>& routes) {
   routes.push_back({.method = "POST",
                     .path = "/translate",
-                    .about = "Translate a text, as LibreTranslate does",
+                    .about = "Translate texts (LibreTranslate API)",
                     .form = Route::Form::libretranslate,
                     .works = true,
                     .takes_form = true,
@@ -259,7 +259,7 @@ void add_translate_routes(std::vector<Route>& routes) {
                     .handle = translate});
   routes.push_back({.method = "GET",
                     .path = "/languages",
-                    .about = "The languages, and what each can be translated into",
+                    .about = "List the languages and their targets (LibreTranslate API)",
                     .access = Route::Access::open,
                     .form = Route::Form::libretranslate,
                     .replies = {{.schema = languages_schema()}},
