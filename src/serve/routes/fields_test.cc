@@ -150,9 +150,9 @@ TEST(FieldsTest, MakesASchemaOfTheSameList) {
 TEST(FieldsTest, PairsAreAnObjectOfTexts) {
   const Body body = read({{"name", "x"}, {"pairs", {{"b", "1"}, {"a", "2"}}}});
   EXPECT_EQ(body.pairs, (TextPairs{{"b", "1"}, {"a", "2"}}));
-  expect_refused({{"name", "x"}, {"pairs", {"a", "b"}}}, "pairs", "an object of texts");
-  expect_refused({{"name", "x"}, {"pairs", {{"a", 1}}}}, "pairs", "a text");
-  expect_refused({{"name", "x"}, {"pairs", {{"", "b"}}}}, "pairs", "before each colon");
+  expect_refused({{"name", "x"}, {"pairs", {"a", "b"}}}, "pairs", "an object of strings");
+  expect_refused({{"name", "x"}, {"pairs", {{"a", 1}}}}, "pairs", "a string");
+  expect_refused({{"name", "x"}, {"pairs", {{"", "b"}}}}, "pairs", "without empty keys");
 }
 
 }  // namespace
