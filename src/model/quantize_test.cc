@@ -265,7 +265,7 @@ TEST_F(QuantizeTest, TheConfigSaysWhatItIs) {
                             Json({{"format", "heed"}, {"version", 2}, {"type", "int4"}})}) {
     config["quantization"] = other;
     write("saved/config.json", config.dump());
-    expect_error(ErrorCode::unsupported, "quantization is",
+    expect_error(ErrorCode::unsupported, "quantization must be",
                  [&] { Network::load(folder, {.form = WeightForm::stored}); });
   }
   // Integers without the entry are not of this format.

@@ -250,7 +250,8 @@ TEST(HuggingFaceConfig, RefusesNonsense) {
               HasSubstr("not a JSON object"));
   EXPECT_THAT(config_error(R"({"model_type": "bert", "a[[\\\"": "[", "hidden_act": "x"})"),
               HasSubstr("hidden_act"));
-  EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_head": 0})"), HasSubstr("heads is 0"));
+  EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_head": 0})"),
+              HasSubstr("heads must be positive, got 0"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_layer": 1000000})"),
               HasSubstr("decoder_layers must be at most 10000, got 1000000"));
   EXPECT_THAT(config_error(R"({"model_type": "gpt2", "n_embd": 99999999999999999999})"),
