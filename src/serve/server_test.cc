@@ -156,7 +156,7 @@ TEST_F(ServerTest, LogsNobodysText) {
 }
 
 TEST_F(ServerTest, RefusesWhatItCannotServe) {
-  expect_error(ErrorCode::invalid_argument, "two models", [&] {
+  expect_error(ErrorCode::invalid_argument, "model names must be unique", [&] {
     const std::string folder = make_model("gpt");
     Server({.port = 0, .models = {{.folder = folder}, {.folder = folder}}});
   });
