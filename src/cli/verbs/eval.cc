@@ -45,7 +45,7 @@ double parse_number(std::string_view text, const std::string& where) {
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (end.ec == std::errc() && end.ptr == digits.data() + digits.size()) return value;
   throw Error(ErrorCode::invalid_argument,
-              where + ": expected a number, got '" + std::string(text) + "'");
+              where + ": must be a number, got '" + std::string(text) + "'");
 }
 
 void add_eval(Program& program) {
