@@ -81,9 +81,9 @@ void check_positions(const ModelConfig& c, Problems& p) {
              "rope_fraction must be in (0, 1], got " + number(c.rope_fraction));
     p.unless(c.rope_factor > 0, "rope_factor must be positive");
     if (needs_original_positions(c.rope_scaling)) {
-      p.unless(c.rope_original_positions > 0, "rope_scaling " +
-                                                  std::string(name_of(c.rope_scaling)) +
-                                                  " needs rope_original_positions");
+      p.unless(c.rope_original_positions > 0,
+               "rope_original_positions must be positive with rope_scaling " +
+                   std::string(name_of(c.rope_scaling)));
     }
     if (c.rope_scaling == RopeScaling::llama3) {
       p.unless(c.rope_high_frequency_factor > c.rope_low_frequency_factor,

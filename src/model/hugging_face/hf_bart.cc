@@ -40,11 +40,11 @@ void common_fields(HfFields& f, ModelConfig& c, const Variant& v) {
   f.value({"encoder_layers"}, c.encoder_layers, v.layers);
   f.value({"decoder_layers"}, c.decoder_layers, v.layers);
   f.value({"encoder_attention_heads"}, c.heads, 16);
-  int decoder_heads = c.decoder_heads ? c.decoder_heads : c.heads;
+  int decoder_heads = c.stack(Side::decoder).heads;
   f.size({"decoder_attention_heads"}, decoder_heads, 16);
   if (f.reading()) c.decoder_heads = decoder_heads;
   f.value({"encoder_ffn_dim"}, c.ffn, v.ffn);
-  int64_t decoder_ffn = c.decoder_ffn ? c.decoder_ffn : c.ffn;
+  int64_t decoder_ffn = c.stack(Side::decoder).ffn;
   f.size({"decoder_ffn_dim"}, decoder_ffn, v.ffn);
   if (f.reading()) c.decoder_ffn = decoder_ffn;
   f.value({"max_position_embeddings"}, c.max_positions, 1024);

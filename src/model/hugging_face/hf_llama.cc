@@ -98,7 +98,7 @@ void rms_decoder_basics(HfFields& f, ModelConfig& c, const Defaults& d) {
   f.value({"intermediate_size"}, c.ffn, d.ffn);
   f.value({"num_hidden_layers"}, c.decoder_layers, d.layers);
   f.value({"num_attention_heads"}, c.heads, d.heads);
-  int kv_heads = c.kv_heads ? c.kv_heads : c.heads;
+  int kv_heads = c.stack(Side::decoder).kv_heads;
   f.size({"num_key_value_heads"}, kv_heads, d.kv_heads ? d.kv_heads : c.heads);
   if (f.reading()) c.kv_heads = kv_heads;
   int head_dim = c.head_dim;
