@@ -44,7 +44,7 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number() < 0)
     throw Error(ErrorCode::not_found, path + ": cannot be opened: " + reason(errno),
-                "check the name, and that you may read it");
+                "check the path and its permissions");
 
   struct stat status {};
   if (fstat(file.number(), &status) != 0)

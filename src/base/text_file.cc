@@ -33,7 +33,7 @@ class DiskFile {
     if (descriptor_ < 0) {
       throw Error(ErrorCode::not_found,
                   path_ + " cannot be opened: " + std::generic_category().message(errno),
-                  "check the name, and that you may read it");
+                  "check the path and its permissions");
     }
     struct stat status {};
     if (fstat(descriptor_, &status) == 0) {

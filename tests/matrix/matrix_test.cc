@@ -307,11 +307,11 @@ TEST_P(Matrix, HoldsItsPromises) {
 
 // ---- learning --------------------------------------------------------------------------------
 
-constexpr uint32_t kSteps = kSanitized ? 12 : 1000;
+constexpr uint32_t kSteps = kSanitized ? 12 : 1200;
 
 // Short warm-up, then linear decay to 0.
 float learning_rate(uint32_t step) {
-  constexpr float kHighest = 0.007f, kWarmup = 20;
+  constexpr float kHighest = 0.005f, kWarmup = 60;
   const auto at = static_cast<float>(step), end = static_cast<float>(kSteps + 1);
   return kHighest * std::min(at / kWarmup, (end - at) / (end - kWarmup));
 }

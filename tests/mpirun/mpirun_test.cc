@@ -85,7 +85,7 @@ TEST_F(MpirunTest, RunsRepeatAndResumeBitForBit) {
   const std::string whole = "--set train.steps=12 --set train.checkpoint_every=5 --out ";
   const Outcome first = train(2, whole + path("whole"));
   ASSERT_EQ(first.status, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("a step is 2 batches of 128 tokens"));
+  EXPECT_THAT(first.err, HasSubstr("a step has 2 batches of 128 tokens"));
   ASSERT_EQ(train(2, whole + path("again")).status, 0);
   ASSERT_EQ(train(2, "--set train.steps=7 --out " + path("parts")).status, 0);
   const Outcome resumed = train(2, whole + path("parts"));

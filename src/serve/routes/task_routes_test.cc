@@ -141,7 +141,7 @@ TEST_F(TaskRoutesTest, TellsNoFoldersOfTheServer) {
   const Received answer =
       client().post("/v1/heed/tokenize", {{"model", "bare"}, {"input", "the cat"}});
   EXPECT_EQ(answer.status, 400) << answer.body;
-  EXPECT_THAT(answer.body, testing::HasSubstr("bare: no tokenizer"));
+  EXPECT_THAT(answer.body, testing::HasSubstr("bare: no supported tokenizer"));
   EXPECT_THAT(answer.body, testing::Not(testing::HasSubstr(folder)));
 }
 

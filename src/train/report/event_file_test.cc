@@ -56,7 +56,7 @@ TEST_F(EventFileTest, ABrokenFileIsSaidToBe) {
   expect_error(ErrorCode::corrupt_file, "checksum",
                [&] { read_event_scalars(write("changed", bytes)); });
   bytes.resize(bytes.size() - 2);
-  expect_error(ErrorCode::corrupt_file, "ends in the middle",
+  expect_error(ErrorCode::corrupt_file, "truncated record",
                [&] { read_event_scalars(write("short", bytes)); });
 }
 
