@@ -108,7 +108,7 @@ struct OptionInfo {
 };
 
 std::string flag_of(const OptionInfo& info);  // "" without a flag
-inline std::string http_name_of(const OptionInfo& info) {
+inline const char* http_name_of(const OptionInfo& info) {
   return info.http ? info.http : info.name;
 }
 

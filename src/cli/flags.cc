@@ -142,7 +142,7 @@ void add_values(Command command, const std::string& flag, const std::string& val
 
 void add_switch(Command command, const std::string& flag, std::function<void()> on,
                 const std::string& help) {
-  command.app().add_flag_callback(flag, std::move(on), help);
+  command.app().add_flag_callback(flag, std::move(on), help)->disable_flag_override();
 }
 
 std::string flag_help(const Command& command, const std::string& flag) {

@@ -112,8 +112,8 @@ void refuse_unknown_arguments(const std::vector<const CLI::App*>& commands) {
   }
 }
 
-// CLI11 says "--threads: 1 required N missing" or "json was given a disallowed flag override"; the
-// only the flag's name is kept.
+// CLI11 says "--threads: 1 required N missing" or "json was given a disallowed flag override";
+// only the name of the flag is kept.
 Error wrong_value_count(const CLI::App& command, const CLI::ArgumentMismatch& mismatch) {
   std::string flag = mismatch.what();
   flag.erase(std::min(flag.find_first_of(": "), flag.size()));

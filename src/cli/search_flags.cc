@@ -27,7 +27,7 @@ std::vector<std::vector<int32_t>> read_inputs(const std::string& path, bool has_
   const std::string key = has_source ? "sources" : "sequences";
   const Error malformed(
       ErrorCode::invalid_argument,
-      path + ": expected a JSON object with \"" + key + "\", a list of lists of whole numbers",
+      path + " must be a JSON object with \"" + key + "\", a list of lists of integers",
       "for example {\"" + key + "\": [[5, 6, 7], [8, 9]]}");
   const std::string text((std::istreambuf_iterator<char>(file)), {});
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -178,7 +178,7 @@ void add_search_flags(Command command, SearchFlags& flags) {
           command, flag, "MB",
           std::string(info.help) + ", in megabytes (default " +
               std::to_string(flags.engine.kv_memory_bytes >> 20) + ")",
-          [&command, &flags, flag](const std::string& text) {
+          [command, &flags, flag](const std::string& text) {
             flags.engine.kv_memory_bytes = static_cast<uint64_t>(
                 read_number<double>(command, flag, text, {.min = 0.001, .max = 1e9}) * kMegabyte);
           });

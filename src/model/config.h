@@ -22,7 +22,7 @@ enum class Family { encoder_decoder, encoder_only, decoder_only };
 
 enum class Position { none, sinusoidal, learned, rope, t5_bias, alibi, kerple };
 
-// The bias of attention scores that a position scheme is; none for the others.
+// The relative attention bias of a position scheme (T5, ALiBi, KERPLE); none for the others.
 constexpr RelativeBiasKind relative_bias_kind(Position position) {
   switch (position) {
     case Position::t5_bias:

@@ -419,7 +419,7 @@ std::span<const float> Parameters::values(std::string_view name) const {
 }
 std::span<const float> Parameters::gradient(std::string_view name) const {
   const size_t i = index(name);
-  HEED_CHECK(!gradient_pool_, "gradients that are not kept");
+  HEED_CHECK(!gradient_pool_, "gradient: GradientMemory must be full, got pooled");
   return {gradients_.data() + offsets_[i], static_cast<size_t>(specs_[i].size())};
 }
 

@@ -101,16 +101,20 @@ void relative_bias_backward(Ctx& ctx, const RelativeBias& bias, int heads,
   const Mat d_weights = zeroed_gradient(ctx, bias.weights);
   if (ctx.measuring()) return;
   // One thread, distances in order: the sum is the same for any number of threads.
-  if (bias.kind == RelativeBiasKind::kerple) {
-    kerple_backward(bias.weights.value, heads, d, d_bias, d_weights);
-    return;
-  }
-  for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
-    const float* column = d_bias + d.center() + distance;
-    if (bias.kind == RelativeBiasKind::t5) {
-      float* row = d_weights.row(t5_bucket(distance, bias.t5_rule));
-      for (int head = 0; head < heads; ++head) row[head] += column[head * d.stride()];
-    }
+  switch (bias.kind) {
+    case RelativeBiasKind::t5:
+      for (int64_t distance = -d.back; distance <= d.ahead; ++distance) {
+        const float* column = d_bias + d.center() + distance;
+        float* row = d_weights.row(t5_bucket(distance, bias.t5_rule));
+        for (int head = 0; head < heads; ++head) row[head] += column[head * d.stride()];
+      }
+      break;
+    case RelativeBiasKind::kerple:
+      kerple_backward(bias.weights.value, heads, d, d_bias, d_weights);
+      break;
+    case RelativeBiasKind::none:
+    case RelativeBiasKind::alibi:
+      break;
   }
 }
 

@@ -18,19 +18,18 @@ enum class RelativeBiasKind { none, t5, alibi, kerple };
 struct RelativeBiasInfo {
   RelativeBiasKind kind;
   std::string_view weight;  // the parameter's name within its stack; empty: nothing is learned
-  bool symmetric;           // the same for keys before and after the query
 };
 
 // In the order of the enum.
 inline constexpr RelativeBiasInfo kRelativeBiases[] = {
-    {RelativeBiasKind::none, "", true},
+    {RelativeBiasKind::none, ""},
     // Raffel et al. 2020: weights[bucket(distance)][head]
-    {RelativeBiasKind::t5, "t5_bias", false},
+    {RelativeBiasKind::t5, "t5_bias"},
     // Press et al. 2022: -slope(head) · |distance|
-    {RelativeBiasKind::alibi, "", true},
+    {RelativeBiasKind::alibi, ""},
     // Chi et al. 2022, logarithmic: -r1 · log(1 + r2 · |distance|), r1 and r2 > 0 for each head. The
     // weights are log r1 and log r2, which may have any sign.
-    {RelativeBiasKind::kerple, "kerple_bias", true},
+    {RelativeBiasKind::kerple, "kerple_bias"},
 };
 constexpr const RelativeBiasInfo& info(RelativeBiasKind kind) {
   return kRelativeBiases[static_cast<int>(kind)];

@@ -410,9 +410,9 @@ std::string Service::metrics_text() const {
     text += metric_text(name, type, help, values);
   };
   const auto as_double = [](int64_t value) { return static_cast<double>(value); };
-  of_engines("heed_engine_running", "gauge", "Sequences currently decoding.",
+  of_engines("heed_engine_running", "gauge", "Requests currently running.",
              [&](const auto& s) { return as_double(s.running); });
-  of_engines("heed_engine_waiting", "gauge", "Sequences waiting for KV cache or a free slot.",
+  of_engines("heed_engine_waiting", "gauge", "Requests waiting for KV cache blocks or a free slot.",
              [&](const auto& s) { return as_double(s.waiting); });
   of_engines("heed_engine_runs_total", "counter", "Scheduler steps (runs of the decoder).",
              [&](const auto& s) { return as_double(s.ticks); });
@@ -421,7 +421,7 @@ std::string Service::metrics_text() const {
              [&](const auto& s) { return as_double(s.rows); });
   of_engines("heed_engine_new_tokens_total", "counter", "Tokens generated.",
              [&](const auto& s) { return as_double(s.new_tokens); });
-  of_engines("heed_engine_preemptions_total", "counter", "Sequences preempted to free KV cache.",
+  of_engines("heed_engine_preemptions_total", "counter", "Requests preempted to free KV cache blocks.",
              [&](const auto& s) { return as_double(s.preemptions); });
   of_engines("heed_kv_blocks", "gauge", "KV cache blocks.",
              [&](const auto& s) { return as_double(s.kv_blocks); });

@@ -106,7 +106,7 @@ void run_sweep(const SweepFlags& flags, Output& out) {
   out.write(sweep_table(result, flags.json       ? TableFormat::json
                                 : flags.markdown ? TableFormat::markdown
                                                  : TableFormat::text));
-  if (!result.finished()) display.note("stopped: run the same again to go on");
+  if (!result.finished()) display.note("stopped: run the same command to resume");
   if (result.failures() > 0) {
     throw Error(ErrorCode::invalid_argument,
                 std::to_string(result.failures()) + " of " + std::to_string(result.rows.size()) +

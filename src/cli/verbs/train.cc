@@ -67,11 +67,11 @@ std::string to_text(const TrainResult& r) {
                      fixed(r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0, 0) +
                      " tokens/s, memory " + fixed(static_cast<double>(r.peak_rss_bytes) / 1e6, 0) +
                      " MB (planned " + fixed(static_cast<double>(r.planned_bytes) / 1e6, 0) +
-                     " MB without the program)\n";
+                     " MB, excluding the process itself)\n";
   for (const auto& [name, value] : r.validation) {
     text += "validation " + name + " " + fixed(value, 4) + "\n";
   }
-  return text + (r.finished ? "finished\n" : "stopped: run the same again to go on\n");
+  return text + (r.finished ? "finished\n" : "stopped: run the same command to resume\n");
 }
 
 std::string to_json(const TrainResult& r) {

@@ -18,14 +18,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
-    "Lines of FILE, or of standard input, are translated sentence by sentence and come out in "
-    "their\n"
-    "order; an empty line stays empty. Where neither flags nor the model's generation_config.json\n"
-    "say otherwise the beam is 4 and the length penalty 0.6.\n"
+    "Translates each line of FILE, or of standard input, sentence by sentence and prints the\n"
+    "translations in the order of the lines; an empty line stays empty. Defaults, unless flags or\n"
+    "generation_config.json set them: beam size 4, length penalty 0.6.\n"
     "\n"
-    "With --nbest N every line gives N: its number, a tab, the text. --scores puts the sum of the\n"
-    "sentences' scores before the text, --alignments puts after it which bytes of the line each\n"
-    "token of the text comes from: begin:end-begin:end, the source first.\n"
+    "--nbest N prints N lines for each line: its number, a tab, the text. --scores prints the sum of\n"
+    "the sentences' scores before the text. --alignments prints word alignments after it, as byte\n"
+    "ranges: begin:end-begin:end, the source first.\n"
     "\n"
     "Examples:\n"
     "  heed translate --model DIR test.en > test.de\n"
@@ -114,7 +113,7 @@ void translate_lines(const TranslateFlags& flags, const Model& model, SearchOpti
       ++line;
       if (translation.truncated) {
         progress.clear();
-        std::fprintf(stderr, "warning: line %zu is longer than the model reads and was cut\n",
+        std::fprintf(stderr, "warning: line %zu is longer than the context length and was truncated\n",
                      line);
       }
       if (flags.json) {
@@ -157,10 +156,11 @@ void add_translate(Program& program) {
              "print which part of the source each token comes from");
   add_switch(translate, "--no-split", flags->no_split, "do not split lines into sentences");
   add_text(translate, "--source-prefix", flags->source_prefix, "TEXT",
-           "put before every sentence, as T5 wants it");
+           "task prefix before every sentence, e.g. for T5");
   add_text(translate, "--source-language", flags->source_language, "NAME",
-           "of multilingual models: fr, or a token of the tokenizer");
-  add_text(translate, "--target-language", flags->target_language, "NAME", "likewise");
+           "source language of a multilingual model: fr, or a language token");
+  add_text(translate, "--target-language", flags->target_language, "NAME",
+           "target language of a multilingual model");
   translate.footer(kHelp);
   translate.on_run([flags](Output& out) { run_translate(*flags, out); });
 }

@@ -123,7 +123,7 @@ struct Columns {
   int64_t begin, end;
 };
 
-// The columns of a tile that a row sees, and those beside them that share a step.
+// The visible columns of a row in a tile, rounded outward to whole column steps.
 HWY_INLINE Columns seen_columns(const ScoreTile& tile, const ForwardRow& row) {
   if (tile.p().a.global_keys) return {tile.column, tile.end()};
   const int64_t begin = std::max(row.seen.begin - tile.key, tile.column);

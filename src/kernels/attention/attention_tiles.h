@@ -202,7 +202,7 @@ struct QueryRange {
   bool operator==(const QueryRange&) const = default;
 };
 
-// The keys that may be seen by these queries, and those beside them that share their columns: as
+// The range of visible keys of these queries, rounded outward to whole column steps, as
 // ScoreTile::keys counts them.
 inline Problem::Span reached_keys(const Problem& p, const QueryRange& range) {
   if (p.a.global_queries || p.a.global_keys) return {0, p.keys};

@@ -61,7 +61,7 @@ void write_kv(ThreadPool& pool, const KvBlocks& blocks, const KvRows& rows) {
                     .position = table.keys - count + row,
                     .rows = std::min(count - row, end - i)};
       HEED_DCHECK(run.position >= table.first_block * kKvBlock,
-                  "store_kv: rows must be within the blocks of the sequence");
+                  "write_kv: rows must be within the blocks of the sequence");
       write_head(blocks, rows, run, head);
       i += run.rows;
     }

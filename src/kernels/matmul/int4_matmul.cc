@@ -58,9 +58,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- eight steps of one vector of columns -------------------------------------------------------
 //
-// A word of the weight is used in kParts parts, each with every kParts-th of its eight numbers, spaced
-// as the instruction needs them. The numbers of x are in the same order, kPartNumbers for a part. A
-// tile of kRows sums a group in kSums<kRows> vectors.
+// A 32-bit word holds eight nibbles, unpacked in kParts passes: pass p takes nibbles p, p + kParts, ….
+// x is in the same order, kPartNumbers for a pass. A tile of kRows sums a group in kSums<kRows>
+// vectors.
 
 #if HEED_DOT_OF_BYTES
 

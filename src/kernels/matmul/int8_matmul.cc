@@ -2,7 +2,8 @@
 // in 32 bits.
 //
 // A 32-bit word of the weight holds four inputs of one column as q + 128, unsigned, as VNNI requires;
-// a word of x holds four signed inputs. The excess of a sum, 128 Σ x, is the same for all columns.
+// a word of x holds four signed inputs. Zero-point compensation: 128 Σ x is subtracted from each sum;
+// it is the same for all columns.
 
 // The AVX-512 target with VNNI.
 #ifndef HWY_WANT_AVX3_DL

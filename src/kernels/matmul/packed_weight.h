@@ -68,6 +68,7 @@ void dequantize_packed_row(const PackedWeight& from, int64_t row, float* out);
 // A panel of `width` columns holds, step after step along K:
 //   f32   [k][width] f32
 //   f16   [k][width] f16
+//   bf16  [k][width] bf16
 //   int8  [k / 4][width] words of four bytes, q + 128
 //   int4  [k / 8][width] words of eight halves of a byte, q + 8; k in whole groups
 // Panels follow each other; after them come the scales, for each panel [scales of a row][width].

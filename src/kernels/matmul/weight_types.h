@@ -34,8 +34,7 @@ struct PackedWeight;
 
 enum class WeightType { f32, f16, bf16, int8, int4 };
 
-// Where a packed weight holds one of its rows: some inputs at a time, a step, at distances of
-// step_bytes.
+// One row of W in a packed panel: step_inputs consecutive inputs every step_bytes bytes.
 struct PackedColumn {
   std::byte* numbers = nullptr;
   int64_t step_bytes = 0;
@@ -72,7 +71,7 @@ struct WeightTypeInfo {
   // One row. numbers [row_bytes(k)], scales [row_scales(k)]; `numbers` may be unaligned.
   void (*quantize)(const float* row, int64_t k, std::byte* numbers, float* scales);
   void (*dequantize)(const std::byte* numbers, const float* scales, int64_t k, float* row);
-  // The numbers to a column of a packed weight, which was zero, and back.
+  // Packs the quantized values of a row into a zeroed column of a panel, and unpacks them.
   void (*pack)(const std::byte* numbers, int64_t k, const PackedColumn& to);
   void (*unpack)(const PackedColumn& from, int64_t k, std::byte* numbers);
 

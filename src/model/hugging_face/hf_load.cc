@@ -82,7 +82,7 @@ void each_rows(const TensorView& tensor, int64_t rows, const TensorFile& file, c
   }
 }
 
-// A matrix of floats that is packed as f32 or f16; f16 values stay the same.
+// A float matrix, packed as f32, f16 or bf16. Values that have that type in the file do not change.
 void load_packed_floats(const HfMatch& match, const ModelConfig& c, const TensorFile& file,
                         const PackedWeight& to, const std::string& where) {
   const HfTensorRule& rule = *match.rule;

@@ -37,7 +37,7 @@ bool visit(Fields& fields, const Field& field, std::vector<std::string>& value) 
   value = std::move(given.values);
   return !value.empty();
 }
-[[maybe_unused]] bool visit(Fields& fields, const Field& field, LogitBias& value) {
+bool visit(Fields& fields, const Field& field, LogitBias& value) {
   fields.biases(field, value);
   return !value.empty();
 }
@@ -67,7 +67,7 @@ bool visit(Fields& fields, Field field, Value& value) {
 void describe_search(Fields& fields, SearchOverrides& search,
                      std::initializer_list<std::string_view> except) {
   for_each_option(search.values, [&](const OptionInfo& info, auto& value) {
-    const Field field{.name = info.http ? info.http : info.name,
+    const Field field{.name = http_name_of(info),
                       .about = info.help,
                       .min = info.min,
                       .max = server_max(info, fields.limits())};

@@ -90,7 +90,7 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
   const auto objective = in("objective");
   describe_objective(r.objective.options, objective);
   objective("label_smoothing", r.objective.loss.label_smoothing,
-            "label smoothing: probability spread over the other classes");
+            "label smoothing: probability spread uniformly over all classes");
   objective("r_drop", r.objective.loss.r_drop,
             "R-Drop: weight of the KL divergence of two dropout passes; 0 disables it");
   objective("teacher", r.objective.teacher, "distillation: model folder of the teacher");

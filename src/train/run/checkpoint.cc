@@ -253,18 +253,18 @@ TrainingState state_from_json(const std::string& text, const std::string& where)
   };
   if (!json.is_object()) throw corrupt("not a JSON object");
   if (json.value("version", Json()) != kStateVersion)
-    throw corrupt("another version of the format");
+    throw corrupt("unsupported checkpoint version");
   TrainingState state;
   describe_state(state, [&](const char* key, auto& field) {
     const auto found = json.find(key);
     if (found == json.end() || !read_state_value(*found, field)) {
-      throw corrupt(std::string(key) + " is missing or of another kind");
+      throw corrupt(std::string(key) + " is missing or has the wrong type");
     }
   });
   describe_newer_state(state, [&](const char* key, auto& field) {
     const auto found = json.find(key);
     if (found != json.end() && !read_state_value(*found, field)) {
-      throw corrupt(std::string(key) + " is of another kind");
+      throw corrupt(std::string(key) + " has the wrong type");
     }
   });
   return state;

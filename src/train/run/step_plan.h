@@ -1,11 +1,11 @@
-// What a step is made of under --memory: batch size, accumulation, gradient memory, recompute.
+// Chooses batch size, gradient accumulation, gradient memory and activation checkpointing for --memory.
 //
 //   StepPlanner planner({.network = network, …, .limit_bytes = limit}, data.largest_batch());
 //   const StepBatches batches = planner.choose();     // the recipe's, or smaller and more of them
 //   … make the streams with these batches …
 //   const StepPlan plan = planner.finish(data.largest_batch());
 //
-// A smaller batch and more batches per step leave the course of the weights unchanged. The choice is
+// Smaller batches with more gradient accumulation keep the effective batch size. The choice is
 // kept in OUT/memory.json: the memory of a process beside its plan varies from run to run, but a
 // resumed training must use the batches it began with.
 #pragma once

@@ -29,7 +29,7 @@ std::string to_text(const TrainBench& b) {
          fixed(b.backward_ms, 1) + ", update " + fixed(b.update_ms, 1) + "\n" +
          limit_text(b.gflops, b.fraction_of_limit, b.gemm_limit_gflops) + "\nmemory " +
          megabytes(b.peak_rss_bytes) + " at most, planned " + megabytes(b.planned_bytes) +
-         " without the program\n";
+         ", excluding the process itself\n";
 }
 
 std::string to_json(const TrainBench& b) {
