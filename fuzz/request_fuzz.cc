@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json_text.h"
+#include "base/text/json_text.h"
 #include "serve/http/http_error.h"
 #include "serve/routes/fields.h"
 

@@ -5,7 +5,7 @@
 
 #include "heed/bench.h"
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 
 namespace heed {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "base/thread_pool.h"
 #include "bench/row.h"
 #include "bench/text_samples.h"

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "heed/error.h"

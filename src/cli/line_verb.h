@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "base/json_text.h"
-#include "base/number_text.h"
+#include "base/text/json_text.h"
+#include "base/text/number_text.h"
 #include "cli/flags.h"
 #include "cli/program.h"
 #include "heed/tasks.h"

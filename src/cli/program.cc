@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "cli/flags.h"
 #include "heed/error.h"
 #include "heed/version.h"

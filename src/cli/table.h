@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 
 namespace heed::cli {
 

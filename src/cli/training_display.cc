@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 #include "cli/table.h"
 
 namespace heed::cli {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "model/preset_files.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "model/files/safetensors.h"
 #include "model/packed_batch.h"
 

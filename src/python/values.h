@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/engine.h"
 #include "heed/error.h"
 #include "heed/tasks.h"

@@ -1,6 +1,6 @@
 #include "serve/metrics.h"
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 
 namespace heed::serve {
 namespace {

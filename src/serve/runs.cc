@@ -7,7 +7,7 @@
 #include <fstream>
 #include <map>
 
-#include "base/json_depth.h"
+#include "base/text/json_depth.h"
 
 namespace heed::serve {
 namespace {

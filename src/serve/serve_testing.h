@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "heed/serve.h"
 
 namespace heed::serve {

@@ -8,8 +8,8 @@
 #include <ctime>
 
 #include "base/clock.h"
-#include "base/json_text.h"
 #include "base/process_memory.h"
+#include "base/text/json_text.h"
 
 namespace heed::serve {
 namespace {
@@ -421,7 +421,8 @@ std::string Service::metrics_text() const {
              [&](const auto& s) { return as_double(s.rows); });
   of_engines("heed_engine_new_tokens_total", "counter", "Tokens generated.",
              [&](const auto& s) { return as_double(s.new_tokens); });
-  of_engines("heed_engine_preemptions_total", "counter", "Requests preempted to free KV cache blocks.",
+  of_engines("heed_engine_preemptions_total", "counter",
+             "Requests preempted to free KV cache blocks.",
              [&](const auto& s) { return as_double(s.preemptions); });
   of_engines("heed_kv_blocks", "gauge", "KV cache blocks.",
              [&](const auto& s) { return as_double(s.kv_blocks); });

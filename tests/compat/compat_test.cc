@@ -1,6 +1,6 @@
 // Models written by earlier releases load and give the same results.
-#include "base/file_testing.h"
-#include "base/text_file.h"
+#include "base/files/file_testing.h"
+#include "base/files/text_file.h"
 #include "heed/tasks.h"
 #include "heed/train.h"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "axes.h"
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "base/sanitized_testing.h"
 #include "decoding.h"
 #include "kernels/rows/optimizer.h"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "cli/flags.h"
 #include "cli/out_folder.h"
 #include "cli/program.h"

@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "cli/flags.h"
 #include "cli/program.h"
 #include "heed/error.h"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/json_text.h"
-#include "base/text_file.h"
+#include "base/files/text_file.h"
+#include "base/text/json_text.h"
 #include "cli/flags.h"
 #include "cli/out_folder.h"
 #include "cli/program.h"

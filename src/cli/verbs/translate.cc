@@ -22,7 +22,8 @@ constexpr const char* kHelp =
     "translations in the order of the lines; an empty line stays empty. Defaults, unless flags or\n"
     "generation_config.json set them: beam size 4, length penalty 0.6.\n"
     "\n"
-    "--nbest N prints N lines for each line: its number, a tab, the text. --scores prints the sum of\n"
+    "--nbest N prints N lines for each line: its number, a tab, the text. --scores prints the sum "
+    "of\n"
     "the sentences' scores before the text. --alignments prints word alignments after it, as byte\n"
     "ranges: begin:end-begin:end, the source first.\n"
     "\n"
@@ -113,7 +114,8 @@ void translate_lines(const TranslateFlags& flags, const Model& model, SearchOpti
       ++line;
       if (translation.truncated) {
         progress.clear();
-        std::fprintf(stderr, "warning: line %zu is longer than the context length and was truncated\n",
+        std::fprintf(stderr,
+                     "warning: line %zu is longer than the context length and was truncated\n",
                      line);
       }
       if (flags.json) {

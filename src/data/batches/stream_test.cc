@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "base/philox.h"
 #include "data/batches/batch_testing.h"
 #include "data/batches/tokenizer_testing.h"

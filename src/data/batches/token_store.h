@@ -21,8 +21,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 
 namespace heed {
 

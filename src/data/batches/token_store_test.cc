@@ -3,7 +3,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "base/philox.h"
 #include "data/batches/hash.h"
 

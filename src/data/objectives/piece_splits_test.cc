@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "data/batches/tokenizer_testing.h"
 #include "heed/error.h"
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "data/batches/tokenizer_testing.h"
 
 namespace heed {

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "data/batches/batch.h"
 #include "data/batches/tokenizer_testing.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "data/records/record_reader.h"
 #include "text/unicode/utf8.h"
 

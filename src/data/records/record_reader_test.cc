@@ -1,6 +1,6 @@
 #include "data/records/record_reader.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "base/philox.h"
 
 namespace heed {

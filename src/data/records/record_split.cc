@@ -5,7 +5,7 @@
 #include <bit>
 #include <filesystem>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "data/batches/hash.h"
 #include "data/records/columns.h"
 #include "data/records/files_reader.h"

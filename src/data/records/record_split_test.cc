@@ -1,6 +1,6 @@
 #include "data/records/record_split.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "data/records/record_reader.h"
 
 namespace heed {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "data/batches/batch_testing.h"
 #include "data/batches/stream.h"
 #include "text/trees/tree.h"

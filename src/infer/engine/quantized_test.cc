@@ -1,7 +1,7 @@
 // Engines over models of fewer bits: whatever the batch and the threads, the same answers.
 #include <gtest/gtest.h>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "heed/model_files.h"
 #include "infer/engine/engine_testing.h"
 #include "model/quantize.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
-#include "base/json_text.h"
-#include "base/number_text.h"
+#include "base/text/base64.h"
+#include "base/text/json_text.h"
+#include "base/text/number_text.h"
 #include "heed/attend.h"
 #include "infer/render/attention_page.h"
 

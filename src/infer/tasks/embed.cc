@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/plain_file_name.h"
+#include "base/files/plain_file_name.h"
 #include "heed/error.h"
 #include "infer/tasks/task_runner.h"
 #include "model/files/safetensors.h"

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "heed/metrics.h"
 #include "infer/tasks/task_testing.h"
 #include "model/files/tensor_file.h"

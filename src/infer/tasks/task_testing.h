@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "heed/tasks.h"
 #include "model/network.h"
 #include "model/presets.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 #include "heed/engine.h"
 #include "heed/error.h"
 #include "heed/metrics.h"

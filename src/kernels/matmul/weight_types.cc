@@ -258,7 +258,8 @@ constexpr WeightTypeInfo kWeightTypes[] = {
      .scratch_floats = int8_matmul_scratch_floats},
     {.type = WeightType::int4,
      .name = "int4",
-     .description = "4.5 bits per weight: blocks of 32 with an f16 scale; activations quantized to 12 bits",
+     .description =
+         "4.5 bits per weight: blocks of 32 with an f16 scale; activations quantized to 12 bits",
      .dtype = "u8",
      .block_inputs = 2,
      .block_bytes = 1,

@@ -1,6 +1,6 @@
 #include "model/files/file_problems.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

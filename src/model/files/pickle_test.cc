@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "model/files/torch_testing.h"
 
 namespace heed {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "heed/error.h"
 #include "model/files/file_problems.h"
 #include "model/files/little_endian.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

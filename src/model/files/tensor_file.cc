@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/plain_file_name.h"
+#include "base/files/plain_file_name.h"
 #include "heed/error.h"
 #include "kernels/rows/convert.h"
 #include "model/files/file_problems.h"

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 namespace heed {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "model/files/safetensors.h"
 #include "model/files/torch_testing.h"
 

@@ -147,7 +147,8 @@ class StateDict {
     }
     // Views may overlap and repeat, so a small file could ask for any amount of memory.
     if (bytes > copies_left_)
-      throw Error(ErrorCode::unsupported, "is a strided view that expands to far more data than its storage");
+      throw Error(ErrorCode::unsupported,
+                  "is a strided view that expands to far more data than its storage");
     copies_left_ -= bytes;
     tensor.bytes = table.owned.emplace_back(gather(view, storage.bytes, size));
     return tensor;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "kernels/matmul/weight_types.h"
 #include "model/hugging_face/hf_architectures.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json_depth.h"
+#include "base/text/json_depth.h"
 #include "heed/enum_names.h"
 
 namespace heed {

@@ -1,5 +1,5 @@
 // /v1/embeddings of OpenAI's API.
-#include "base/base64.h"
+#include "base/text/base64.h"
 #include "serve/service.h"
 
 namespace heed::serve {

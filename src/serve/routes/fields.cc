@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "serve/http/http_error.h"
 #include "text/unicode/utf8.h"
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/number_text.h"
-#include "base/suggest.h"
+#include "base/text/number_text.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/metrics/bleu_tokenizers.h"

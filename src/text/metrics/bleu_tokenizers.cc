@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "text/metrics/metric_text.h"
 #include "text/unicode/unicode.h"

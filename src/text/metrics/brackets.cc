@@ -8,9 +8,9 @@
 #include <string_view>
 #include <tuple>
 
-#include "base/number_text.h"
-#include "base/suggest.h"
-#include "base/text_file.h"
+#include "base/files/text_file.h"
+#include "base/text/number_text.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/metrics/metric_text.h"

@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/metrics/metric_signature.h"

@@ -1,7 +1,7 @@
 // Reading hypotheses and references.
 #include <string_view>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/metrics/metric_text.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 #include "heed/metrics.h"
 #include "text/metrics/f1.h"

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/check.h"
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 #include "heed/metrics.h"
 #include "text/metrics/metric_signature.h"
 #include "text/metrics/metric_text.h"

@@ -1,6 +1,6 @@
 #include "text/tokenizer_json/decoders.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

@@ -1,6 +1,6 @@
 #include "text/tokenizer_json/json_node.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "text/tokenizers/tokenizer_folder.h"
 
 namespace heed {

@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "text/tokenizers/tokenizer_folder.h"
 #include "text/tokenizers/tokenizer_testing.h"
 #include "text/unicode/byte_alphabet.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/base64.h"
 #include "base/check.h"
+#include "base/text/base64.h"
 #include "text/unicode/byte_alphabet.h"
 #include "text/unicode/charsmap.h"
 #include "text/unicode/graphemes.h"

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "text/unicode/charsmap.h"
 #include "text/unicode/utf8.h"
 

@@ -1,6 +1,6 @@
 #include "text/tokenizer_json/post_processor.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 #include <string>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "text/tokenizer_json/merge_table.h"
 
 namespace heed {

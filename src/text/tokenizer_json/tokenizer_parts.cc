@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "heed/error.h"
 
 namespace heed {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/plain_file_name.h"
+#include "base/files/plain_file_name.h"
 #include "heed/error.h"
 #include "text/tokenizer_json/tokenizer_parts.h"
 #include "text/tokenizers/special_tokens.h"

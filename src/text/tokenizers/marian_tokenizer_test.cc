@@ -1,6 +1,6 @@
 #include "text/tokenizers/marian_tokenizer.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "text/tokenizers/tokenizer_testing.h"
 
 namespace heed {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "text/tokenizers/spiece_model.h"
 
 namespace heed {

@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "text/tokenizers/tokenizer_testing.h"
 
 namespace heed {

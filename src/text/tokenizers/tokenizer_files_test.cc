@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "heed/tokenizer.h"
 #include "text/unicode/byte_alphabet.h"
 

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <limits>
 
-#include "base/json_depth.h"
+#include "base/text/json_depth.h"
 #include "heed/error.h"
 
 namespace heed {

@@ -1,6 +1,6 @@
 #include "text/tokenizers/tokenizer_folder.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

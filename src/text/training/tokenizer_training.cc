@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "text/tokenizers/byte_tokenizer.h"
 #include "text/tokenizers/char_tokenizer.h"

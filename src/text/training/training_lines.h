@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "heed/tokenizer.h"
 
 namespace heed {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 #include "heed/enum_names.h"
 
 namespace heed {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

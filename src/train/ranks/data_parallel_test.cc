@@ -4,7 +4,7 @@
 // in turn, so the two agree to rounding, not to the bit. Runs with the same ranks do.
 #include <gmock/gmock.h>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "train/ranks/ranks_testing.h"
 #include "train/run/task_testing.h"
 #include "train/run/trainer.h"

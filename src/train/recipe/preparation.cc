@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "data/records/record_reader.h"
 #include "data/records/record_split.h"
 #include "heed/error.h"

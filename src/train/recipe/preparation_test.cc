@@ -1,6 +1,6 @@
 #include "train/recipe/preparation.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "train/run/task_testing.h"
 
 namespace heed {

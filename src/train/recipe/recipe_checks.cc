@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 

@@ -1,6 +1,6 @@
 #include "train/recipe/recipe.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "model/config.h"
 
 namespace heed {

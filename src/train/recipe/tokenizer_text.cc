@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "data/records/record_reader.h"
 
 namespace heed {

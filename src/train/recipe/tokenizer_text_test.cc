@@ -1,6 +1,6 @@
 #include "train/recipe/tokenizer_text.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

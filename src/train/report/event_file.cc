@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "heed/error.h"
 
 namespace heed {

@@ -1,6 +1,6 @@
 #include "train/report/event_file.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

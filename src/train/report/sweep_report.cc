@@ -4,8 +4,8 @@
 #include <limits>
 #include <optional>
 
-#include "base/json_text.h"
-#include "base/number_text.h"
+#include "base/text/json_text.h"
+#include "base/text/number_text.h"
 #include "heed/sweep.h"
 #include "model/hugging_face/json_values.h"
 #include "train/report/report.h"

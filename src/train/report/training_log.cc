@@ -6,7 +6,7 @@
 #include <map>
 #include <system_error>
 
-#include "base/json_text.h"
+#include "base/text/json_text.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 

@@ -1,6 +1,6 @@
 #include "train/report/training_log.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

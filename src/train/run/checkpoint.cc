@@ -12,8 +12,8 @@
 #include <set>
 #include <system_error>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "heed/error.h"
 #include "kernels/rows/convert.h"
 #include "model/files/safetensors.h"

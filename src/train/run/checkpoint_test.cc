@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "train/run/task_testing.h"
 
 namespace heed {

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <optional>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

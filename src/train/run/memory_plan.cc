@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/number_text.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 #include "kernels/matmul/tiled_gemm.h"
 

@@ -1,6 +1,6 @@
 #include "train/run/memory_plan.h"
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "model/presets.h"
 
 namespace heed {

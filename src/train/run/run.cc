@@ -5,8 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/number_text.h"
 #include "base/process_memory.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 #include "heed/tokenizer.h"
 #include "train/run/folder_lock.h"

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/atomic_file.h"
-#include "base/number_text.h"
+#include "base/files/atomic_file.h"
 #include "base/process_memory.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 #include "train/run/checkpoint.h"

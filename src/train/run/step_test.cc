@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "base/philox.h"
 #include "model/presets.h"
 #include "train/optimizer/optimizer.h"

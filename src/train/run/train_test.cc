@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "base/philox.h"
 #include "base/process_memory.h"
 #include "heed/tokenizer.h"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
-#include "base/atomic_file.h"
 #include "base/clock.h"
-#include "base/number_text.h"
+#include "base/files/atomic_file.h"
 #include "base/process_memory.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 #include "train/report/report.h"

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 #include "train/run/task_testing.h"
 
 namespace heed {

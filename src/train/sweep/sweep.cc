@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "train/recipe/preparation.h"
 #include "train/recipe/recipe.h"

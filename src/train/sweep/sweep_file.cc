@@ -11,8 +11,8 @@
 #include <iterator>
 #include <sstream>
 
-#include "base/number_text.h"
-#include "base/suggest.h"
+#include "base/text/number_text.h"
+#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "train/sweep/sweep_text.h"
 

@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "model/hugging_face/json_values.h"
 #include "train/recipe/recipe.h"
 

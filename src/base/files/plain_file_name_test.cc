@@ -1,4 +1,4 @@
-#include "base/plain_file_name.h"
+#include "base/files/plain_file_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/suggest.h"
+#include "base/text/suggest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/text_file.h"
+#include "base/files/text_file.h"
 
 #include <zlib.h>
 #include <zstd.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {

@@ -1,11 +1,11 @@
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 
 #include <sys/resource.h>
 
 #include <csignal>
 #include <utility>
 
-#include "base/file_testing.h"
+#include "base/files/file_testing.h"
 
 namespace heed {
 namespace {
