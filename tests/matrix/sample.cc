@@ -104,10 +104,10 @@ Sample lesson(const ModelConfig& c, uint64_t seed, uint32_t step) {
   constexpr int kSequences = 32;
   constexpr int32_t kSeparator = 1, kFirstSymbol = 2, kClasses = 3;
   Random random({.seed = seed, .step = step});
-  // Without positions the order cannot be copied, and a symmetric bias distinguishes near from far
+  // Without positions the order cannot be copied, and a bias by distance (ALiBi, KERPLE) distinguishes near from far
   // but not third from fourth: there the text is one repeated symbol.
-  const bool has_order = c.position != Position::none &&
-                         !(c.has_relative_bias() && info(relative_bias_kind(c.position)).symmetric);
+  const bool has_order =
+      c.position != Position::none && (!c.has_relative_bias() || c.position == Position::t5_bias);
   const auto symbols = static_cast<int32_t>(c.vocabulary) - kFirstSymbol;
   const bool by_text = !has_logits(c) && c.head != Head::token_classifier;
   Ids sources, targets;
