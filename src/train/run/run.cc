@@ -288,7 +288,8 @@ TrainerOptions TrainingRun::trainer_options(BatchSource& batches) {
       .save_beside_model =
           [this](const std::string& folder) {
             data_.tokenizer->save(folder);
-            write_task(folder, recipe_.objective.options.kind, data_.training->labels());
+            write_task(folder, recipe_.objective.options.kind, data_.training->labels(),
+                       has_text_pairs(recipe_));
             write_generation_config(folder, recipe_, data_.config);
           },
       .settings = {.train = recipe_.train,
