@@ -193,8 +193,8 @@ class OpenapiTest : public ServeTest {
 
 TEST_F(OpenapiTest, DescribesWhatIsSent) {
   begin({"gpt", "en-de", "parser", "mlm", "labels", "grades", "pairs", "tags"});
-  for (const char* route : {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/models",
-                            "/languages", "/v1/heed/runs"}) {
+  for (const char* route : {"/", "/docs", "/healthz", "/readyz", "/metrics", "/openapi.json",
+                            "/v1/models", "/languages", "/v1/heed/runs"}) {
     send(std::string("GET ") + route);
   }
   for (const char* file : {"index.html", "main.js", "style.css", "icon.svg"}) {
