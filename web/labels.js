@@ -2,7 +2,7 @@
 import { bars, Bytes, call, el, debounce, errorNote, grow, latestOnly, modelChoice, setStatus } from "./heed.js";
 
 const examples = {
-  tag: ["Ada Lovelace lived in London."],
+  tag: ["Ada Lovelace lived in London ."],
   pair: ["A man is playing the guitar.", "Someone is making music."],
   text: ["What a wonderful film!"],
 };
@@ -38,7 +38,7 @@ export function makeLabels(panel, models) {
     const before = kind;
     kind = model.abilities.includes("tag") ? "tag" : model.takes_pairs ? "pair" : "text";
     about.textContent = {
-      tag: "A tagger labels each word of the text.",
+      tag: "A tagger labels each word of the text. Words and punctuation marks are separated by spaces.",
       pair: "This model compares two texts.",
       text: "A classifier labels the whole text.",
     }[kind];
