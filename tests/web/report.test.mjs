@@ -90,6 +90,13 @@ test("log scale and smoothing", async () => {
   assert.notEqual(await curve(), plain);
   assert.ok((await page.locator("path.raw").count()) > 0);
   await page.check("#log");
+  const levels = await page
+    .locator("figure svg")
+    .evaluateAll((list) => list.map((svg) => svg.querySelectorAll("text[text-anchor=end]").length));
+  assert.ok(
+    levels.every((count) => count >= 2),
+    levels.join(),
+  );
   await page.screenshot({ path: join(pictures, "report-smooth.png"), fullPage: true });
   await page.uncheck("#log");
   await page.locator("#smooth").fill("0");

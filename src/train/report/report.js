@@ -41,11 +41,9 @@
     const list = [];
     for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); ++e)
       for (const m of [1, 2, 5]) if (m * 10 ** e >= low && m * 10 ** e <= high) list.push(m * 10 ** e);
-    return list.length > 1 && list.length < 12
-      ? list.map((v) => [v, short(v)])
-      : list.length
-        ? list.filter((v) => Number.isInteger(Math.log10(v) + 0)).map((v) => [v, short(v)])
-        : ticks(low, high, 4, false);
+    const decades = list.filter((v) => Number.isInteger(Math.round(1e9 * Math.log10(v)) / 1e9));
+    const chosen = list.length < 12 ? list : decades;
+    return chosen.length > 1 ? chosen.map((v) => [v, short(v)]) : ticks(low, high, 4, false);
   };
   // The exponential moving average, corrected for its start as in TensorBoard.
   const smoothed = (points, weight) => {
