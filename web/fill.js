@@ -5,9 +5,11 @@ import {
   call,
   el,
   debounce,
+  errorNote,
   latestOnly,
+  grow,
+  isTouch,
   modelChoice,
-  noModelNote,
   replaceChildrenKeepingFocus,
   setStatus,
   visible,
@@ -20,11 +22,10 @@ export function makeFill(panel, models) {
     el(
       "p",
       { class: "soft" },
-      "A masked language model such as BERT predicts the token at each [MASK]. Click a candidate to insert it.",
+      "A masked language model such as BERT predicts the token at each [MASK]. " +
+        `${isTouch() ? "Tap" : "Click"} a candidate to insert it.`,
     ),
   );
-  if (!own.length)
-    return void panel.append(noModelNote("fill in masks", "heed serve --model bert=models/bert-base-uncased"));
 
   const { select, label } = modelChoice(own, () => run());
   const input = el("textarea", { id: "fill-input", "aria-label": "Text with [MASK]", oninput: () => runSoon() });
@@ -54,34 +55,38 @@ export function makeFill(panel, models) {
     ),
   );
 
-  const run = latestOnly(async (signal) => {
-    if (!/\[MASK\]|<mask>/.test(input.value)) {
-      results.replaceChildren();
-      return setStatus("The text has no [MASK].");
-    }
-    const {
-      results: [filled],
-    } = await call("/v1/heed/fill", { model: select.value, input: input.value, top: 8 }, signal);
-    replaceChildrenKeepingFocus(
-      results,
-      "button",
-      ...filled.masks.map((mask, m) =>
-        el(
-          "div",
-          { class: "card" },
-          el("h3", {}, filled.masks.length > 1 ? `Mask ${m + 1}` : "Candidates"),
-          bars(
-            mask.candidates.map((c) => ({
-              name: visible(c.text || c.piece),
-              p: c.probability,
-              onclick: () => put(m, c.text),
-            })),
+  const run = latestOnly(
+    async (signal) => {
+      grow(input);
+      if (!/\[MASK\]|<mask>/.test(input.value)) {
+        results.replaceChildren(el("p", { class: "soft" }, "Insert a [MASK] where a token is to be predicted."));
+        return setStatus("");
+      }
+      const {
+        results: [filled],
+      } = await call("/v1/heed/fill", { model: select.value, input: input.value, top: 8 }, signal);
+      replaceChildrenKeepingFocus(
+        results,
+        "button",
+        ...filled.masks.map((mask, m) =>
+          el(
+            "div",
+            { class: "card" },
+            el("h3", {}, filled.masks.length > 1 ? `Mask ${m + 1}` : "Candidates"),
+            bars(
+              mask.candidates.map((c) => ({
+                name: visible(c.text || c.piece),
+                p: c.probability,
+                onclick: () => put(m, c.text),
+              })),
+            ),
           ),
         ),
-      ),
-    );
-    setStatus(`Most probable: ${filled.text}`);
-  });
+      );
+      setStatus(`Most probable: ${filled.text}`);
+    },
+    (message) => results.replaceChildren(errorNote(message)),
+  );
   const runSoon = debounce(300, run);
 
   function put(mask, word) {

@@ -1,14 +1,15 @@
 // Generate: sampling token by token, with the distribution of the next token.
 import {
-  withAbility,
   bars,
   Bytes,
   call,
   el,
   debounce,
   latestOnly,
+  generates,
+  grow,
+  isTouch,
   modelChoice,
-  noModelNote,
   replaceChildrenKeepingFocus,
   addArrowKeys,
   setStatus,
@@ -20,19 +21,17 @@ import {
 const mostNew = 200;
 
 export function makeGenerate(panel, models, shared) {
-  const own = withAbility(models, "complete").filter(
-    (m) => m.family === "decoder_only" && m.abilities.includes("tokenize"),
-  );
+  const own = models.filter((m) => generates(m) && m.family === "decoder_only" && m.abilities.includes("tokenize"));
   panel.append(
     el("h2", {}, "Generate"),
     el(
       "p",
       { class: "soft" },
-      "The bars are the distribution from which the next token is sampled; the sliders change it. Click a bar to " +
-        "append that token, or a token of the text to continue from there with another one.",
+      `The bars are the distribution from which the next token is sampled; the sliders change it. ` +
+        `${isTouch() ? "Tap" : "Click"} a bar to append that token, or a token of the text to continue from there ` +
+        "with another one.",
     ),
   );
-  if (!own.length) return void panel.append(noModelNote("generate text", "heed serve --model models/shakespeare"));
 
   const { select, label } = modelChoice(own, () => {
     fitLength();
@@ -44,6 +43,7 @@ export function makeGenerate(panel, models, shared) {
     placeholder: "Once upon a time",
     oninput: () => {
       shared.text = input.value;
+      grow(input);
       runSoon();
     },
   });
@@ -114,6 +114,7 @@ export function makeGenerate(panel, models, shared) {
 
   // The candidates, the text before them, and the temperature they were requested with.
   let candidates = [],
+    failed = "",
     before = "",
     askedAt = 1;
   let requested = "",
@@ -163,11 +164,21 @@ export function makeGenerate(panel, models, shared) {
                 onclick: () => branch(c.text),
               })),
           )
-        : el("p", { class: "soft" }, "Enter a prompt."),
+        : el("p", { class: failed ? "failed" : "soft" }, failed || "Enter a prompt."),
     );
   }
 
+  // Without the bars and tokens of the text before.
+  function fail(message) {
+    failed = message;
+    candidates = [];
+    tokens.replaceChildren();
+    showNext();
+  }
+
   const refresh = latestOnly(async (signal) => {
+    grow(input);
+    failed = "";
     if (!input.value) {
       candidates = [];
       tokens.textContent = "";
@@ -179,7 +190,7 @@ export function makeGenerate(panel, models, shared) {
       call("/v1/heed/tokenize", { model: select.value, input: text, special: false }, signal),
     ]);
     showTokens(text, split.results[0].offsets);
-  });
+  }, fail);
   const runSoon = debounce(200, refresh);
 
   async function ask(text, signal) {
@@ -271,6 +282,7 @@ export function makeGenerate(panel, models, shared) {
           const text = event.choices[0]?.text ?? "";
           if (text) ++count;
           input.value += text;
+          grow(input);
           input.scrollTop = input.scrollHeight;
           // The bars are updated as fast as replies arrive.
           asking ??= ask(input.value, stopping.signal)

@@ -93,8 +93,9 @@ export async function stream(path, body, onEvent, signal) {
   }
 }
 
-// Wraps an async function so that a new call aborts the running one. Errors go to the status line.
-export function latestOnly(work) {
+// Wraps an async function so that a new call aborts the running one. Errors go to the status line and to
+// onError(message), which replaces the result of the call before: it does not belong to the new input.
+export function latestOnly(work, onError) {
   let controller;
   return async (...values) => {
     controller?.abort();
@@ -102,10 +103,14 @@ export function latestOnly(work) {
     try {
       await work(mine.signal, ...values);
     } catch (error) {
-      if (error.name !== "AbortError" && !mine.signal.aborted) setStatus(error.message, true);
+      if (error.name === "AbortError" || mine.signal.aborted) return;
+      setStatus(error.message, true);
+      onError?.(error.message);
     }
   };
 }
+
+export const errorNote = (message) => el("p", { class: "failed" }, message);
 
 export function debounce(ms, work) {
   let timer;
@@ -130,13 +135,16 @@ export function modelChoice(models, onchange) {
   return { select, label: el("label", {}, "Model", select) };
 }
 
-export function noModelNote(what, command) {
-  return el(
-    "div",
-    { class: "note" },
-    el("p", {}, `No loaded model can ${what}. Start the server with one:`),
-    el("pre", {}, command),
-  );
+// Can /v1/completions continue a text with it? The ability has had two names.
+export const generates = (model) => ["generate", "complete"].some((name) => model.abilities.includes(name));
+
+// "en" → "English", "eng_Latn" → "English (Latin)"; an unknown code as it is.
+export function languageName(code) {
+  try {
+    return new Intl.DisplayNames(["en"], { type: "language" }).of(code.replaceAll("_", "-")) ?? code;
+  } catch {
+    return code;
+  }
 }
 
 // ---- Text ----------------------------------------------------------------------------------------
@@ -160,13 +168,56 @@ export function percent(p) {
   return p >= 0.9995 ? "100 %" : p >= 0.0995 ? `${(p * 100).toFixed(1)} %` : `${(p * 100).toFixed(2)} %`;
 }
 
+// The verb for hints: a touch screen has no hover.
+export const isTouch = () => matchMedia("(hover: none)").matches;
+export const pointAt = () => (isTouch() ? "Tap" : "Hover over");
+
+// Makes a text box as high as its text, up to most of the window.
+export function grow(textarea) {
+  const { height } = textarea.style; // chosen by the user, who may drag the corner
+  textarea.style.height = 0;
+  textarea.style.setProperty("--text-height", "0px");
+  const border = textarea.offsetHeight - textarea.clientHeight;
+  const needed = Math.min(textarea.scrollHeight + border, 0.7 * innerHeight);
+  textarea.style.height = height;
+  textarea.style.setProperty("--text-height", `${needed}px`);
+}
+
+// A button that copies what text() returns.
+export function copyButton(what, text) {
+  const button = el("button", { type: "button", class: "quiet", "aria-label": `Copy ${what}` }, "Copy");
+  let timer;
+  button.addEventListener("click", async () => {
+    const isCopied = await copy(text());
+    button.textContent = isCopied ? "Copied" : "Not copied";
+    clearTimeout(timer);
+    timer = setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+  return button;
+}
+
+// The clipboard API needs HTTPS or localhost; elsewhere the selection is copied.
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const box = el("textarea", { "aria-hidden": "true" });
+    box.value = text;
+    document.body.append(box);
+    box.select();
+    const isCopied = document.execCommand("copy");
+    box.remove();
+    return isCopied;
+  }
+}
+
 export function visible(text) {
   return text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ | $/g, "␣") || "∅";
 }
 
-// A list of names with bars; rows with onclick are buttons.
-export function bars(rows) {
-  const most = Math.max(...rows.map((row) => row.p), 1e-9);
+// A list of names with bars; rows with onclick are buttons. A full bar is `most`, by default the probability 1.
+export function bars(rows, most = 1) {
   const list = el(
     "ol",
     { class: "bars" },

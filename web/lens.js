@@ -5,10 +5,12 @@ import {
   download,
   standaloneSvg,
   el,
+  errorNote,
+  grow,
   latestOnly,
   modelChoice,
-  noModelNote,
   percent,
+  isTouch,
   addArrowKeys,
   setStatus,
   send,
@@ -45,10 +47,16 @@ export function makeLens(panel, models, shared) {
       "The attention weights of every head in every layer: how much each token (query) attends to every other (key).",
     ),
   );
-  if (!own.length) return void panel.append(noModelNote("show attention weights", "heed serve --model DIR"));
 
   const { select, label } = modelChoice(own, () => chooseModel());
-  const input = el("textarea", { id: "lens-input", class: "low", rows: 2, "aria-label": "Text" });
+  const input = el("textarea", {
+    id: "lens-input",
+    class: "low",
+    rows: 2,
+    "aria-label": "Text",
+    oninput: () => grow(input),
+  });
+  const failure = el("div", { id: "lens-failure" });
   const target = el("input", { id: "lens-target", placeholder: "empty: the model's own output" });
   const targetLabel = el("label", { class: "grow" }, "Target", target);
   const kinds = el("select", { "aria-label": "Kind of attention", id: "lens-kind", onchange: () => chooseKind() });
@@ -125,9 +133,10 @@ export function makeLens(panel, models, shared) {
     el(
       "div",
       { class: "stack" },
-      el("div", { class: "bar" }, label, targetLabel),
+      el("div", { class: "bar ends" }, label, targetLabel),
       input,
       el("div", { class: "bar" }, el("button", { type: "button", onclick: () => run() }, "Show attention")),
+      failure,
       results,
       positions,
     ),
@@ -142,6 +151,7 @@ export function makeLens(panel, models, shared) {
   addArrowKeys(map, "g[tabindex]");
 
   let view,
+    settings,
     layers,
     chosen,
     form = "Map";
@@ -150,12 +160,26 @@ export function makeLens(panel, models, shared) {
     const model = own.find((m) => m.id === select.value);
     targetLabel.hidden = model.family !== "encoder_decoder";
     if (!input.value.trim() || Object.values(examples).includes(input.value)) input.value = examples[model.family];
-    const info = await call(`/v1/heed/models/${model.id}`, undefined, signal);
-    positions.replaceChildren(el("h3", {}, "Position encoding of this model"), positionFigure(info.settings));
+    settings = (await call(`/v1/heed/models/${model.id}`, undefined, signal)).settings;
+    showPositions();
     run();
   });
 
+  // Drawn for the width of its card.
+  function showPositions() {
+    const figure = el("div");
+    positions.replaceChildren(el("h3", {}, "Position encoding of this model"), figure);
+    figure.append(positionFigure(settings, figure.clientWidth));
+  }
+
+  function hideResult(message) {
+    view = null;
+    results.hidden = true;
+    failure.replaceChildren(errorNote(message));
+  }
+
   const run = latestOnly(async (signal) => {
+    grow(input);
     if (!input.value.trim()) return setStatus("Enter a text first.");
     setStatus("Computing …");
     if (!Object.values(examples).includes(input.value)) shared.text = input.value;
@@ -167,9 +191,10 @@ export function makeLens(panel, models, shared) {
     kinds.replaceChildren(...names.map((kind) => el("option", { value: kind }, kindNames[kind])));
     kinds.value = names.includes(before) ? before : names.includes("cross") ? "cross" : names[0];
     results.hidden = false;
+    failure.replaceChildren();
     chooseKind();
     setStatus(view.truncated ? "The text was truncated." : "");
-  });
+  }, hideResult);
 
   function headOf(layer, head) {
     const queries = layer.kind === "encoder" ? view.source : view.target;
@@ -188,7 +213,7 @@ export function makeLens(panel, models, shared) {
   function chooseKind() {
     layers = view.layers.filter((layer) => layer.kind === kinds.value);
     const start = view.source.length && kinds.value !== "encoder" ? view.target[0]?.text : "";
-    hint.textContent = kindHints[kinds.value] + (start ? ` ${visible(start)}, is the decoder start token.` : "");
+    hint.textContent = kindHints[kinds.value] + (start ? ` ${visible(start)} is the decoder start token.` : "");
     grid.style.setProperty("--heads", String(Math.max(...layers.map((layer) => layer.heads.length))));
     grid.replaceChildren(
       ...layers.map((layer) =>
@@ -270,7 +295,9 @@ export function makeLens(panel, models, shared) {
   function show() {
     const room = map.clientWidth || 480;
     map.replaceChildren((form === "Map" ? drawMap : drawLines)(chosen, room, { query: showLooks, key: showSeen }));
-    looks.textContent = "Hover over a token, or select it with Tab and the arrow keys, to see its attention weights.";
+    looks.textContent = isTouch()
+      ? "Tap a token to see its attention weights."
+      : "Hover over a token, or select it with Tab and the arrow keys, to see its attention weights.";
   }
 
   const shaded = (token, weight) => {
@@ -314,7 +341,9 @@ export function makeLens(panel, models, shared) {
 
   addEventListener("heed-theme", () => view && chooseKind());
   addEventListener("resize", () => {
-    if (!view || panel.hidden) return;
+    if (panel.hidden) return;
+    if (settings) showPositions();
+    if (!view) return;
     paintAll();
     show();
   });

@@ -1,5 +1,5 @@
 // The tabs, the theme and the key.
-import { call, el, hasKey, setStatus, useKey } from "./heed.js";
+import { call, el, generates, hasKey, setStatus, useKey, withAbility } from "./heed.js";
 import { makeTranslate } from "./translate.js";
 import { makeLens } from "./lens.js";
 import { makeGenerate } from "./generate.js";
@@ -9,20 +9,33 @@ import { makeParse } from "./parse.js";
 import { makeTrain } from "./train.js";
 import { makeModel } from "./model.js";
 
-const tabs = [
-  { id: "translate", name: "Translate", make: makeTranslate },
-  { id: "lens", name: "Lens", make: makeLens },
-  { id: "generate", name: "Generate", make: makeGenerate },
-  { id: "fill", name: "Fill", make: makeFill },
-  { id: "labels", name: "Classify & tag", make: makeLabels },
-  { id: "parse", name: "Parse", make: makeParse },
+// Each tab is shown only if a loaded model, or the folder of --runs, has something for it.
+const allTabs = [
+  { id: "translate", name: "Translate", make: makeTranslate, fits: (model) => can(model, "translate") },
+  { id: "lens", name: "Lens", make: makeLens, fits: (model) => can(model, "attend") && can(model, "tokenize") },
+  {
+    id: "generate",
+    name: "Generate",
+    make: makeGenerate,
+    fits: (model) => generates(model) && can(model, "tokenize") && model.family === "decoder_only",
+  },
+  { id: "fill", name: "Fill", make: makeFill, fits: (model) => can(model, "fill") },
+  {
+    id: "labels",
+    name: "Classify & tag",
+    make: makeLabels,
+    fits: (model) => can(model, "classify") || can(model, "tag"),
+  },
+  { id: "parse", name: "Parse", make: makeParse, fits: (model) => can(model, "parse") },
   { id: "train", name: "Train", make: makeTrain },
-  { id: "model", name: "Model", make: makeModel },
+  { id: "model", name: "Model", make: makeModel, fits: () => true },
 ];
+const can = (model, ability) => withAbility([model], ability).length > 0;
 
 // Text typed in one tab is shown in the others.
 const shared = { text: "", target: "" };
-let models = [];
+let models = [],
+  tabs = [];
 
 function show(id, moveFocus = false) {
   const chosen = tabs.find((tab) => tab.id === id) ?? tabs[0];
@@ -57,6 +70,7 @@ function buildTabs() {
         type: "button",
         id: `tab-${tab.id}`,
         "aria-controls": `panel-${tab.id}`,
+        "data-name": tab.name,
         onclick: () => show(tab.id),
       },
       tab.name,
@@ -76,12 +90,31 @@ function buildTabs() {
     list.append(tab.button);
     panels.append(tab.panel);
   });
+  markMore();
 }
+
+// On a narrow screen an arrow says that there are more tabs on that side.
+const tabList = document.getElementById("tabs");
+const arrows = { "tabs-before": -1, "tabs-after": 1 };
+function markMore() {
+  const hidden = tabList.scrollWidth - tabList.clientWidth;
+  document.getElementById("tabs-before").hidden = tabList.scrollLeft < 2;
+  document.getElementById("tabs-after").hidden = tabList.scrollLeft > hidden - 2;
+}
+for (const [id, side] of Object.entries(arrows))
+  document.getElementById(id).addEventListener("click", () => {
+    tabList.scrollBy({ left: side * 0.7 * tabList.clientWidth, behavior: "smooth" });
+  });
+tabList.addEventListener("scroll", markMore);
+addEventListener("resize", markMore);
 
 async function begin() {
   const form = document.getElementById("key");
+  let runs;
   try {
-    models = (await call("/v1/models")).data;
+    [models, runs] = (await Promise.all([call("/v1/models"), call("/v1/heed/runs")])).map((reply, i) =>
+      i ? reply : reply.data,
+    );
     form.hidden = true;
     setStatus("");
   } catch (error) {
@@ -90,11 +123,21 @@ async function begin() {
     else if (hasKey()) setStatus("Invalid API key.", true);
     return;
   }
+  tabs = allTabs.filter((tab) => (tab.fits ? models.some(tab.fits) : runs.is_enabled));
+  if (!tabs.length) return document.getElementById("panels").replaceChildren(welcome());
   buildTabs();
-  // Start with the first tab that a loaded model supports.
-  const fits = { translate: "translate", generate: "complete", fill: "fill", labels: "classify", parse: "parse" };
-  const first = tabs.find((tab) => models.some((model) => model.abilities.includes(fits[tab.id])));
-  show(named(location.hash) ?? (first ?? tabs.find((tab) => tab.id === (models.length ? "lens" : "train"))).id);
+  show(named(location.hash) ?? tabs[0].id);
+}
+
+function welcome() {
+  return el(
+    "div",
+    { class: "note", id: "welcome" },
+    el("h2", {}, "No model is loaded"),
+    el("p", {}, "Start the server with a model folder, for instance one of those that come with Heed:"),
+    el("pre", {}, "heed serve --model models/en-de --model models/shakespeare"),
+    el("p", {}, "To follow trainings, give the folder that contains them: heed serve --runs DIR"),
+  );
 }
 
 document.getElementById("key").addEventListener("submit", (event) => {
@@ -118,5 +161,5 @@ function setTheme(value) {
 setTheme(localStorage.getItem("heed-theme"));
 // Ignore hashes that are no tab, such as the skip link's.
 const named = (hash) => tabs.find((tab) => `#${tab.id}` === hash)?.id;
-addEventListener("hashchange", () => tabs[0].panel && named(location.hash) && show(named(location.hash)));
+addEventListener("hashchange", () => named(location.hash) && show(named(location.hash)));
 begin();

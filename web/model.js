@@ -1,5 +1,5 @@
 // Model: the architecture, drawn from the config.
-import { call, el, latestOnly, modelChoice, noModelNote, setStatus, svg } from "./heed.js";
+import { call, el, errorNote, latestOnly, modelChoice, setStatus, svg } from "./heed.js";
 
 const boxWidth = 240,
   boxHeight = 62,
@@ -16,7 +16,6 @@ export function makeModel(panel, models) {
         "inference takes.",
     ),
   );
-  if (!models.length) return void panel.append(noModelNote("be shown", "heed serve --model DIR"));
   const { select, label } = modelChoice(models, () => run());
   const facts = el("dl", { class: "facts", id: "model-facts" });
   const drawing = el("div", { class: "card drawing" });
@@ -43,54 +42,61 @@ export function makeModel(panel, models) {
   };
   addEventListener("resize", () => shown && isStacked !== innerWidth < besideWidth && sketch());
 
-  const run = latestOnly(async (signal) => {
-    const info = await call(`/v1/heed/models/${select.value}`, undefined, signal);
-    const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
-    facts.replaceChildren(
-      fact("Kind", info.model_type),
-      fact("Family", info.family.replace("_", "-")),
-      fact("Head", info.head.replaceAll("_", " ")),
-      fact("Parameters", short(info.parameters)),
-      fact(`Weights, ${info.weight_type}`, bytes(info.weight_bytes)),
-      fact("Vocabulary", info.vocabulary.toLocaleString("en")),
-      fact("Per token", `${short(info.flops_per_token)} FLOP`),
-    );
-    shown = info;
-    sketch();
-    memory.replaceChildren(
-      el("h3", {}, "Memory for inference, without the weights"),
-      el(
-        "table",
-        {},
+  const run = latestOnly(
+    async (signal) => {
+      const info = await call(`/v1/heed/models/${select.value}`, undefined, signal);
+      const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+      facts.replaceChildren(
+        fact("Kind", info.model_type),
+        fact("Family", info.family.replace("_", "-")),
+        fact("Head", info.head.replaceAll("_", " ")),
+        fact("Parameters", short(info.parameters)),
+        fact(`Weights, ${info.weight_type}`, bytes(info.weight_bytes)),
+        fact("Vocabulary", info.vocabulary.toLocaleString("en")),
+        fact("Per token", `${short(info.flops_per_token)} FLOP`),
+      );
+      shown = info;
+      sketch();
+      memory.replaceChildren(
+        el("h3", {}, "Memory for inference, without the weights"),
         el(
-          "tr",
+          "table",
           {},
-          ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t)),
-        ),
-        info.memory.map((m) =>
           el(
             "tr",
             {},
-            [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v))),
+            ["Sequences", "Tokens each", "Memory"].map((t) => el("th", { scope: "col" }, t)),
+          ),
+          info.memory.map((m) =>
+            el(
+              "tr",
+              {},
+              [m.sequences, m.length, bytes(m.inference_bytes)].map((v) => el("td", { class: "number" }, String(v))),
+            ),
           ),
         ),
-      ),
-      ...(cached(info)
-        ? [el("p", { class: "soft small" }, `The KV cache takes ${bytes(cached(info))} per token.`)]
-        : []),
-    );
-    settings.replaceChildren(
-      el("summary", {}, "All settings"),
-      el(
-        "table",
-        {},
-        Object.entries(info.settings).map(([name, value]) =>
-          el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", {}, JSON.stringify(value))),
+        ...(cached(info)
+          ? [el("p", { class: "soft small" }, `The KV cache takes ${bytes(cached(info))} per token.`)]
+          : []),
+      );
+      settings.replaceChildren(
+        el("summary", {}, "All settings"),
+        el(
+          "table",
+          {},
+          Object.entries(info.settings).map(([name, value]) =>
+            el("tr", {}, el("th", { scope: "row" }, el("code", {}, name)), el("td", {}, JSON.stringify(value))),
+          ),
         ),
-      ),
-    );
-    setStatus("");
-  });
+      );
+      setStatus("");
+    },
+    (message) => {
+      shown = null;
+      for (const part of [facts, memory, settings]) part.replaceChildren();
+      drawing.replaceChildren(errorNote(message));
+    },
+  );
   run();
 }
 

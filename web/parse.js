@@ -1,5 +1,5 @@
 // Parse: the constituency tree of a sentence.
-import { withAbility, call, el, latestOnly, modelChoice, noModelNote, setStatus, svg } from "./heed.js";
+import { withAbility, call, el, errorNote, latestOnly, modelChoice, setStatus, svg } from "./heed.js";
 
 const levelHeight = 54,
   leafGap = 18,
@@ -11,7 +11,6 @@ export function makeParse(panel, models) {
     el("h2", {}, "Parse"),
     el("p", { class: "soft" }, "The constituency tree of a sentence, from a model that was trained to generate trees."),
   );
-  if (!own.length) return void panel.append(noModelNote("parse", "heed serve --model parser=runs/parser"));
 
   const { select, label } = modelChoice(own);
   const input = el("input", { id: "parse-input", "aria-label": "Sentence", value: "The cat sat on the mat ." });
@@ -29,15 +28,26 @@ export function makeParse(panel, models) {
   });
   panel.append(el("div", { class: "stack" }, form, results));
 
-  const run = latestOnly(async (signal) => {
-    setStatus("Parsing …");
-    const {
-      results: [parsed],
-    } = await call("/v1/heed/parse", { model: select.value, input: input.value }, signal);
-    results.hidden = false;
-    results.replaceChildren(el("div", { class: "tree" }, draw(read(parsed.tree))), el("pre", {}, parsed.tree));
-    setStatus("");
-  });
+  const run = latestOnly(
+    async (signal) => {
+      setStatus("Parsing …");
+      const {
+        results: [parsed],
+      } = await call("/v1/heed/parse", { model: select.value, input: input.value }, signal);
+      results.hidden = false;
+      results.replaceChildren(el("div", { class: "tree" }, draw(read(parsed.tree))), el("pre", {}, parsed.tree));
+      setStatus("");
+    },
+    (message) => {
+      results.hidden = false;
+      results.replaceChildren(errorNote(message));
+    },
+  );
+  let isNew = true;
+  return () => {
+    if (isNew) run();
+    isNew = false;
+  };
 }
 
 // "(S (NP (DT The)) …)" → {label, children}; a leaf is {word}.

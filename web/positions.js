@@ -1,19 +1,19 @@
 // The position encoding of a model, drawn from its settings.
 import { el, svg } from "./heed.js";
 
-const width = 640,
-  height = 190,
+const height = 220,
   left = 44,
   bottom = 26;
 const colour = (i) => `hsl(${210 + i * 47} 60% 52%)`;
 
-export function positionFigure(settings) {
+// Drawn `width` pixels wide.
+export function positionFigure(settings, width) {
   const draw = { sinusoidal, rope, alibi, t5_bias: t5, learned, none }[settings.position];
-  return (draw ?? none)(settings);
+  return (draw ?? none)(settings, Math.max(width, 240));
 }
 
 // curves: [{name, points: [[x, y], …], isFaint}]
-function plot(curves, { to, axis, caption, extra }) {
+function plot(curves, width, { to, axis, caption, extra }) {
   const ys = curves.flatMap(({ points }) => points.map(([, y]) => y));
   const low = Math.min(0, Math.floor(Math.min(...ys) * 5) / 5),
     high = 1;
@@ -58,14 +58,14 @@ function plot(curves, { to, axis, caption, extra }) {
 const range = (count, step = 1) => Array.from({ length: count }, (_, i) => i * step);
 
 // sin(pos / 10000^(2i/d)).
-function sinusoidal(settings) {
+function sinusoidal(settings, width) {
   const half = settings.width / 2,
     wave = (pos, i) => pos / 10000 ** (i / half);
   const curves = [...new Set([0, 0.12, 0.25, 0.45].map((share) => Math.round(share * half)))].map((i) => ({
     name: `dimension ${2 * i}`,
     points: range(401, 0.25).map((pos) => [pos, Math.sin(wave(pos, i))]),
   }));
-  return plot(curves, {
+  return plot(curves, width, {
     to: 100,
     axis: "position",
     extra: waves(settings.width, wave),
@@ -91,7 +91,7 @@ function waves(dimensions, wave) {
 }
 
 // The mean of cos(distance × angle): the dot product of two equal unit vectors at that distance.
-function rope(settings) {
+function rope(settings, width) {
   const dimensions = Math.max(
     2,
     Math.round((settings.head_dim || settings.width / settings.heads) * (settings.rope_fraction ?? 1)),
@@ -114,6 +114,7 @@ function rope(settings) {
         isFaint: true,
       })),
     ],
+    width,
     {
       to: 128,
       axis: "distance",
@@ -125,13 +126,13 @@ function rope(settings) {
   );
 }
 
-function alibi(settings) {
+function alibi(settings, width) {
   const heads = settings.heads;
   const curves = range(heads).map((h) => ({
     name: `head ${h + 1}`,
     points: range(129, 0.5).map((distance) => [distance, Math.exp(-distance * 2 ** ((-8 * (h + 1)) / heads))]),
   }));
-  return plot(curves, {
+  return plot(curves, width, {
     to: 64,
     axis: "distance",
     caption:

@@ -1,5 +1,5 @@
 // Train: the curves of a training run, live or finished, and the table of a sweep.
-import { bars, call, el, latestOnly, replaceChildrenKeepingFocus, setStatus } from "./heed.js";
+import { bars, call, el, latestOnly, pointAt, replaceChildrenKeepingFocus, setStatus } from "./heed.js";
 import { lineChart, shortNumber } from "./chart.js";
 
 const pollMs = 3000;
@@ -13,13 +13,14 @@ const titles = {
   brackets: "Brackets F1",
   bits_per_character: "Bits per character",
 };
+const sampleNames = { wanted: "reference", expected: "reference", predicted: "output" };
 const lowerIsBetter = new Set(["loss", "perplexity", "ter", "bits_per_character"]);
 const title = (name) => titles[name] ?? name.replaceAll("_", " ").replace(/^./, (c) => c.toUpperCase());
 
 export function makeTrain(panel) {
   panel.append(
     el("h2", {}, "Train"),
-    el("p", { class: "soft" }, "Curves of training runs, live or finished. Hover over a chart for values."),
+    el("p", { class: "soft" }, `Curves of training runs, live or finished. ${pointAt()} a chart to see its values.`),
   );
   const select = el("select", { id: "train-run", onchange: () => open(select.value) });
   const chooser = el("div", { class: "bar", hidden: true }, el("label", {}, "Run", select));
@@ -38,12 +39,15 @@ export function makeTrain(panel) {
     const runs = (await call("/v1/heed/runs", undefined, signal)).data;
     chooser.hidden = !runs.length;
     if (!runs.length) {
+      clearTimeout(timer);
+      timer = setTimeout(() => panel.hidden || list(), pollMs);
       return body.replaceChildren(
         el(
           "div",
           { class: "note" },
-          el("p", {}, "No training runs. Start the server with the folder that contains them:"),
-          el("pre", {}, "heed train recipes/shakespeare-char.toml --out runs/shakespeare &\nheed serve --runs runs"),
+          el("h3", {}, "No training yet"),
+          el("p", {}, "This folder has no runs. Start one whose --out is in it; its curves appear here at once:"),
+          el("pre", {}, "heed train RECIPE.toml --out RUNS/NAME"),
         ),
       );
     }
@@ -175,12 +179,12 @@ export function makeTrain(panel) {
         ...record.samples.map((sample) => {
           const lines = sample
             .split("\n")
-            .map((text) => text.match(/^\s*(source|output|wanted|reference|prompt|text): (.*)$/));
+            .map((text) => text.match(/^\s*(source|output|predicted|wanted|expected|reference|prompt|text): (.*)$/));
           return lines.every(Boolean)
             ? el(
                 "dl",
                 { class: "sample" },
-                lines.flatMap(([, key, text]) => [el("dt", {}, key), el("dd", {}, text)]),
+                lines.flatMap(([, key, text]) => [el("dt", {}, sampleNames[key] ?? key), el("dd", {}, text)]),
               )
             : el("pre", {}, sample);
         }),
@@ -314,6 +318,7 @@ export function makeTrain(panel) {
               p: row.validation[first],
               value: shortNumber(row.validation[first]),
             })),
+            Math.max(...done.map((row) => row.validation[first]), Number.MIN_VALUE),
           ),
         ),
       );

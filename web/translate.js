@@ -3,22 +3,28 @@ import {
   withAbility,
   Bytes,
   call,
+  copyButton,
   el,
   debounce,
+  errorNote,
+  generates,
+  grow,
+  languageName,
   latestOnly,
   modelChoice,
-  noModelNote,
   addArrowKeys,
+  pointAt,
   setStatus,
   stream,
 } from "./heed.js";
 
 // Longer texts are split into sentences, so a draft of the whole would not match the result.
 const draftLetters = 200;
+const smallParameters = 50e6; // below, a model is called small
 const examples = [
-  "A man in a blue shirt is standing on a ladder.",
+  "Good morning! How are you today?",
   "Two dogs are running through the snow.",
-  "How are you today?",
+  "Excuse me, where is the nearest train station?",
 ];
 
 export function makeTranslate(panel, models, shared) {
@@ -28,24 +34,25 @@ export function makeTranslate(panel, models, shared) {
     el(
       "p",
       { class: "soft" },
-      "The greedy translation is streamed first, then replaced by the result of beam search. Hover over a word to " +
-        "see the words that it is aligned with.",
+      `A greedy draft is streamed while beam search computes the result. ${pointAt()} a word below to see the ` +
+        "words that it is aligned with.",
     ),
   );
-  if (!own.length) return void panel.append(noModelNote("translate", "heed serve --model models/en-de"));
 
   const { select, label } = modelChoice(own, () => {
     languages();
     run();
   });
-  const source = el("select", { "aria-label": "From", onchange: () => run() });
-  const target = el("select", { "aria-label": "Into", onchange: () => run() });
+  const source = el("select", { id: "translate-from", onchange: () => languagesChanged() });
+  const target = el("select", { id: "translate-into", onchange: () => languagesChanged() });
+  const swap = el("button", { type: "button", class: "quiet swap", id: "translate-swap", onclick: swapLanguages }, "⇄");
   const input = el("textarea", {
     id: "translate-input",
     "aria-label": "Text to translate",
     placeholder: "Enter a sentence …",
     oninput: () => {
       shared.text = input.value;
+      grow(input);
       runSoon();
     },
   });
@@ -57,23 +64,14 @@ export function makeTranslate(panel, models, shared) {
     "aria-label": "Translation",
     "data-empty": "The translation appears here.",
   });
+  const copy = copyButton("the translation", () => output.textContent);
+  copy.hidden = true;
+  const about = el("p", { class: "soft small", id: "translate-about", hidden: true });
   const chips = el(
     "div",
     { class: "chips" },
     "Examples:",
-    examples.map((text) =>
-      el(
-        "button",
-        {
-          type: "button",
-          onclick: () => {
-            input.value = shared.text = text;
-            run();
-          },
-        },
-        text,
-      ),
-    ),
+    examples.map((text) => el("button", { type: "button", onclick: () => setText(text) }, text)),
   );
   const terms = el("textarea", {
     id: "translate-terms",
@@ -119,69 +117,142 @@ export function makeTranslate(panel, models, shared) {
     el(
       "div",
       { class: "stack" },
-      el("div", { class: "bar" }, label, el("label", {}, "From", source), el("label", {}, "Into", target)),
-      el("div", { class: "columns" }, input, output),
+      el("div", { class: "bar ends" }, el("label", {}, "From", source), swap, el("label", {}, "Into", target), label),
+      el("div", { class: "columns pair" }, input, el("div", { class: "result" }, output, copy)),
+      about,
       chips,
       terminology,
       details,
     ),
   );
 
-  function languages() {
-    const model = own.find((m) => m.id === select.value);
-    const options = (list) =>
-      (list?.length ? list : [""]).map((code) => el("option", { value: code }, code || "default"));
-    source.replaceChildren(...options(model.languages?.sources));
-    chips.hidden = Boolean(model.languages?.sources) && !model.languages.sources.some((code) => /^en/.test(code));
-    target.replaceChildren(...options(model.languages?.targets));
+  const modelOf = (id) => own.find((model) => model.id === id);
+  const sourcesOf = (model) => model.languages?.sources ?? [];
+  const targetsOf = (model) => model.languages?.targets ?? [];
+
+  function languages(from = source.value, into = target.value) {
+    const model = modelOf(select.value);
+    const fillIn = (list, codes, chosen) => {
+      const options = codes.map((code) => [code, languageName(code)]).sort((a, b) => a[1].localeCompare(b[1]));
+      list.replaceChildren(
+        ...(options.length ? options : [["", "Default"]]).map(([value, name]) => el("option", { value }, name)),
+      );
+      if (codes.includes(chosen)) list.value = chosen;
+    };
+    fillIn(source, sourcesOf(model), from);
+    fillIn(target, targetsOf(model), into);
+    languagesChanged(false);
+    tellAbout(model);
   }
 
-  const run = latestOnly(async (signal) => {
-    const q = input.value;
-    if (!q.trim()) {
-      output.textContent = "";
-      details.hidden = true;
-      return setStatus("");
-    }
-    setStatus("Translating …");
-    const isSimple = source.options.length === 1 && target.options.length === 1;
-    if (isSimple && q.length <= draftLetters && !q.includes("\n")) await draft(q, signal);
-    const body = { q, model: select.value, alternatives: 3, alignments: true };
-    const requested = readTerms();
-    if (Object.keys(requested).length) body.terms = requested;
-    if (target.value) Object.assign(body, { source: source.value, target: target.value });
-    const start = performance.now();
-    const answer = await call("/translate", body, signal);
-    output.classList.remove("draft");
-    output.textContent = shared.target = answer.translatedText;
-    termsUsed.replaceChildren(
-      ...(answer.terms ?? []).map((term) =>
-        el(
-          "li",
-          { class: term.used ? null : "missed" },
-          `${term.source} → ${term.target}${term.used ? "" : " (not used)"}`,
-        ),
-      ),
+  function languagesChanged(isAsked = true) {
+    const model = modelOf(select.value);
+    chips.hidden = sourcesOf(model).length > 0 && !/^en/.test(source.value);
+    const isPossible = Boolean(reverse());
+    swap.disabled = !isPossible;
+    swap.title = isPossible
+      ? "Swap the languages"
+      : `No loaded model translates ${target.value ? languageName(target.value) : "the other way"} into ` +
+        (source.value ? languageName(source.value) : "this language");
+    swap.setAttribute("aria-label", swap.title);
+    if (isAsked) run();
+  }
+
+  // A model for the other direction, this one first.
+  function reverse() {
+    if (!source.value || !target.value) return null;
+    return [modelOf(select.value), ...own].find(
+      (model) => sourcesOf(model).includes(target.value) && targetsOf(model).includes(source.value),
     );
-    showAlignments(q, answer);
-    others.replaceChildren(
-      el(
-        "table",
-        {},
-        el("tr", {}, el("th", { scope: "col" }, "Translation"), el("th", { scope: "col", class: "score" }, "Score")),
-        [answer.translatedText, ...answer.alternatives].map((text, i) =>
+  }
+
+  function swapLanguages() {
+    const model = reverse();
+    if (!model) return;
+    const text = output.querySelector(".failed") ? "" : output.textContent;
+    select.value = model.id;
+    languages(target.value, source.value);
+    setText(text || input.value);
+  }
+
+  // Says what a small model is for, before someone tries a contract.
+  const tellAbout = latestOnly(async (signal, model) => {
+    about.hidden = true;
+    const info = await call(`/v1/heed/models/${model.id}`, undefined, signal);
+    if (info.parameters >= smallParameters) return;
+    const millions = (info.parameters / 1e6).toLocaleString("en", { maximumFractionDigits: 1 });
+    about.textContent =
+      `${model.id} is a small model (${millions} million parameters) for everyday sentences. ` +
+      "Long, formal or technical texts need a larger one.";
+    about.hidden = false;
+  });
+
+  function setText(text) {
+    input.value = shared.text = text;
+    run();
+  }
+
+  function showResult(...children) {
+    output.classList.remove("draft");
+    output.replaceChildren(...children);
+    const isText = children.length > 0 && !output.querySelector(".failed");
+    copy.hidden = !isText;
+    if (!isText) {
+      details.hidden = true;
+      shared.target = "";
+      termsUsed.replaceChildren();
+    }
+  }
+
+  const run = latestOnly(
+    async (signal) => {
+      const q = input.value;
+      grow(input);
+      if (!q.trim()) {
+        showResult();
+        return setStatus("");
+      }
+      setStatus("Translating …");
+      const isSimple = source.options.length === 1 && target.options.length === 1 && generates(modelOf(select.value));
+      if (isSimple && q.length <= draftLetters && !q.includes("\n")) await draft(q, signal);
+      const body = { q, model: select.value, alternatives: 3, alignments: true };
+      const requested = readTerms();
+      if (Object.keys(requested).length) body.terms = requested;
+      if (target.value) Object.assign(body, { source: source.value, target: target.value });
+      const start = performance.now();
+      const answer = await call("/translate", body, signal);
+      showResult(answer.translatedText);
+      shared.target = answer.translatedText;
+      termsUsed.replaceChildren(
+        ...(answer.terms ?? []).map((term) =>
           el(
-            "tr",
-            {},
-            el("td", {}, i ? marked(text, answer.translatedText) : text),
-            el("td", { class: "number soft score" }, answer.scores[i].toFixed(2).replace("-", "−")),
+            "li",
+            { class: term.used ? null : "missed" },
+            `${term.source} → ${term.target}${term.used ? "" : " (not used)"}`,
           ),
         ),
-      ),
-    );
-    details.hidden = false;
-    setStatus(`Translated in ${Math.round(performance.now() - start)} ms`);
-  });
+      );
+      showAlignments(q, answer);
+      others.replaceChildren(
+        el(
+          "table",
+          {},
+          el("tr", {}, el("th", { scope: "col" }, "Translation"), el("th", { scope: "col", class: "score" }, "Score")),
+          [answer.translatedText, ...answer.alternatives].map((text, i) =>
+            el(
+              "tr",
+              {},
+              el("td", {}, i ? marked(text, answer.translatedText) : text),
+              el("td", { class: "number soft score" }, answer.scores[i].toFixed(2).replace("-", "−")),
+            ),
+          ),
+        ),
+      );
+      details.hidden = false;
+      setStatus(`Translated in ${Math.round(performance.now() - start)} ms`);
+    },
+    (message) => showResult(errorNote(message)),
+  );
   const runSoon = debounce(350, run);
 
   function readTerms() {
@@ -192,6 +263,7 @@ export function makeTranslate(panel, models, shared) {
   // Streams the greedy translation until beam search has finished.
   async function draft(q, signal) {
     output.classList.add("draft");
+    copy.hidden = true;
     let text = "";
     await stream(
       "/v1/completions",

@@ -72,6 +72,11 @@ class Model {
   // "parsing", or another tool's name; empty: none.
   const std::string& task() const { return task_; }
 
+  // Whether a classifier or regression model was trained on pairs of texts: heed_text_pairs of
+  // config.json, or a GLUE task of pairs as finetuning_task ("mrpc", "stsb"). One text alone gives a
+  // meaningless result.
+  bool takes_pairs() const { return takes_pairs_; }
+
   // For the library's own use.
   const Network& network() const { return *network_; }
   std::shared_ptr<const Network> network_pointer() const { return network_; }
@@ -88,6 +93,7 @@ class Model {
   std::vector<std::string> settings_;  // sorted names
   std::vector<std::string> labels_;
   std::string task_;
+  bool takes_pairs_ = false;
   std::string name_;  // in messages
   std::shared_ptr<const Error> tokenizer_error_;
 };

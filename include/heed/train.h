@@ -5,7 +5,7 @@
 //   heed::TrainResult result = heed::train(options);
 //
 // OUT/ gets config.json, model.safetensors and the tokenizer's files, and beside them checkpoints/,
-// log.jsonl, TensorBoard's event files and report.html. A second run resumes from the last
+// log.jsonl, events/ (for TensorBoard) and report.html. A second run resumes from the last
 // checkpoint, bit for bit as if it had not stopped; nothing is deleted.
 //
 // All functions throw heed::Error. Only one train() may run for one OUT. Signal handlers that may run

@@ -31,11 +31,12 @@ ModelConfig config_of(const std::string& kind) {
   if (kind == "mlm") {
     config.head = Head::masked_lm;
     config.pooler = false;
-  } else if (kind == "labels" || kind == "grades" || kind == "tags") {
-    config.head = kind == "labels"   ? Head::classifier
-                  : kind == "grades" ? Head::regression
-                                     : Head::token_classifier;
-    config.labels = kind == "grades" ? 1 : 3;
+  } else if (kind == "labels" || kind == "grades" || kind == "pairs" || kind == "tags") {
+    const bool scores = kind == "grades" || kind == "pairs";
+    config.head = kind == "labels" ? Head::classifier
+                  : scores         ? Head::regression
+                                   : Head::token_classifier;
+    config.labels = scores ? 1 : 3;
     config.pooler = kind != "tags";
   } else {
     config.head = Head::language_model;
@@ -105,10 +106,11 @@ std::string ServeTest::make_model(const std::string& kind) const {
   const std::string folder = path(kind);
   std::filesystem::create_directories(folder);
   Network(config_of(kind), /*seed=*/7).save(folder);
-  if (kind == "parser") {  // as training leaves it
+  if (kind == "parser" || kind == "pairs") {  // as training leaves it
     Json config = Json::parse(read_text(folder + "/config.json"));
-    config["finetuning_task"] = "parsing";
-    write("parser/config.json", config.dump());
+    if (kind == "parser") config["finetuning_task"] = "parsing";
+    if (kind == "pairs") config["heed_text_pairs"] = true;
+    write(kind + "/config.json", config.dump());
   }
   write(kind + "/vocab.txt",
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\ncat\nsat\non\nmat\ndog\nrun\n##s\nfast\nshe\n"

@@ -63,7 +63,8 @@ class RawClient {
 };
 
 // The kinds of models that a test wants: "gpt", "en-de", "parser", "mlm", "labels", "grades" (a
-// regression), "tags". Each is saved to its folder with weights from a seed and 40 words.
+// regression), "pairs" (a regression of text pairs), "tags". Each is saved to its folder with weights
+// from a seed and 40 words.
 class ServeTest : public FolderTest {
  protected:
   void TearDown() override;

@@ -110,7 +110,7 @@ test("openai: embeddings", async () => {
 test("openai: models and errors", async () => {
   const names = [];
   for await (const model of client.models.list()) names.push(model.id);
-  assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "tags", "alibi", "rope", "parser"]);
+  assert.deepEqual(names, ["en-de", "gpt", "mlm", "labels", "pairs", "tags", "alibi", "rope", "parser"]);
   await assert.rejects(client.completions.create({ model: "none", prompt: "x" }), OpenAI.NotFoundError);
   await assert.rejects(
     client.completions.create({ model: "gpt", prompt: "x", temperature: 9 }),

@@ -53,6 +53,17 @@ function writeRuns(folder) {
         samples: [`source: the cat\n  output: step ${step}\n  wanted: die Katze`],
       });
   }
+  // A training that has just begun, and one whose values differ little.
+  for (const [name, records] of [
+    ["one", [{ kind: "train", step: 5, loss: 4.5, tokens_per_second: 12000 }]],
+    [
+      "level",
+      [1, 2, 3].map((i) => ({ kind: "train", step: i, loss: 2 + i / 1000, tokens_per_second: 16000 + 400 * i })),
+    ],
+  ]) {
+    mkdirSync(join(folder, `runs/${name}`), { recursive: true });
+    writeFileSync(join(folder, `runs/${name}/log.jsonl`), records.map((r) => JSON.stringify(r) + "\n").join(""));
+  }
   mkdirSync(join(folder, "runs/live"), { recursive: true });
   writeFileSync(join(folder, "runs/live/log.jsonl"), lines.map((line) => JSON.stringify(line) + "\n").join(""));
   const row = (name, heads, bleu) => ({
@@ -85,32 +96,45 @@ function writeRuns(folder) {
   );
 }
 
+// A model of tests/golden/models for each name.
+const sources = {
+  "en-de": "marian",
+  "de-en": "marian",
+  gpt: "gpt2",
+  mlm: "bert-mlm",
+  labels: "bert-classify",
+  pairs: "bert-classify",
+  tags: "bert-tag",
+  alibi: "bloom-alibi",
+  rope: "llama-gqa",
+  parser: "marian",
+};
+
+// With all models and the runs.
+export const startServer = (...flags) =>
+  startServerWith({ flags, models: Object.keys(sources).filter((name) => name !== "de-en") });
+
 // Returns {url, folder, stop}; stop() resolves to the exit status.
-export async function startServer(...flags) {
+export async function startServerWith({ models, flags = [], hasRuns = true }) {
   const folder = mkdtempSync(join(tmpdir(), "heed-web-"));
-  const models = {
-    "en-de": "marian",
-    gpt: "gpt2",
-    mlm: "bert-mlm",
-    labels: "bert-classify",
-    tags: "bert-tag",
-    alibi: "bloom-alibi",
-    rope: "llama-gqa",
-    parser: "marian",
-  };
-  writeRuns(folder);
-  const args = ["serve", "--port", "0", "--threads", "1", "--runs", join(folder, "runs"), ...flags];
-  for (const [name, source] of Object.entries(models)) {
+  if (hasRuns) writeRuns(folder);
+  const args = ["serve", "--port", "0", "--threads", "1", ...flags];
+  if (hasRuns) args.push("--runs", join(folder, "runs"));
+  for (const name of models) {
+    const source = sources[name];
     mkdirSync(join(folder, name));
     for (const file of ["config.json", "model.safetensors"])
       cpSync(join(golden, source, file), join(folder, name, file));
-    if (name === "parser")
+    // As training leaves them; the tagger's labels are parts of speech.
+    const more = {
+      parser: { finetuning_task: "parsing" },
+      pairs: { heed_text_pairs: true },
+      tags: { id2label: Object.fromEntries(["NOUN", "VERB", "PROPN", "ADJ", "ADP"].map((tag, i) => [i, tag])) },
+    }[name];
+    if (more)
       writeFileSync(
         join(folder, name, "config.json"),
-        JSON.stringify({
-          ...JSON.parse(readFileSync(join(golden, source, "config.json"))),
-          finetuning_task: "parsing",
-        }),
+        JSON.stringify({ ...JSON.parse(readFileSync(join(golden, source, "config.json"))), ...more }),
       );
     writeFileSync(join(folder, name, "vocab.txt"), words.join("\n") + "\n");
     args.push("--model", `${name}=${join(folder, name)}`);

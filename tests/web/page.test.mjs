@@ -1,11 +1,12 @@
 // Every tab of the page in Chromium: type, see the result, hover, choose, slide. Screenshots go to
 // $HEED_SCREENSHOTS.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { chromium } from "playwright-core";
-import { startServer } from "./heed.mjs";
+import { startServer, startServerWith } from "./heed.mjs";
 
 const pictures = process.env.HEED_SCREENSHOTS;
 let server, browser, page, complaints;
@@ -59,6 +60,8 @@ test("Translate: example sentences", async () => {
   await page.locator("#panel-translate .chips button").nth(1).click();
   await page.waitForSelector("#panel-translate td.score");
   assert.match(await page.inputValue("#translate-input"), /snow/);
+  // What a small model is for.
+  await page.waitForFunction(() => /everyday sentences/.test(document.getElementById("translate-about").textContent));
 });
 
 test("Translate: n-best list and highlighted alignment", async () => {
@@ -298,13 +301,137 @@ test("Fill: candidates, and inserting one", async () => {
   assert.ok(!(await page.inputValue("#fill-input")).includes("[MASK]"));
 });
 
+test("Translate: languages by name, swap and copy", async () => {
+  await open("translate");
+  assert.deepEqual(await page.locator("#translate-from option").allTextContents(), ["English"]);
+  assert.deepEqual(await page.locator("#translate-into option").allTextContents(), ["German"]);
+  assert.ok(await page.isDisabled("#translate-swap")); // no model for it
+  assert.match(await page.getAttribute("#translate-swap", "title"), /German into English/);
+  await page.fill("#translate-input", "the cat sat.");
+  await page.waitForFunction(() => document.getElementById("words-source")?.textContent === "the cat sat.");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.click("#panel-translate [aria-label='Copy the translation']");
+  await page.waitForSelector("#panel-translate button:text-is('Copied')");
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), await page.textContent("#translate-output"));
+
+  const own = await startServerWith({ models: ["en-de", "de-en"], hasRuns: false });
+  const other = await browser.newPage();
+  try {
+    await other.goto(own.url);
+    await other.fill("#translate-input", "the cat");
+    await other.waitForSelector("#panel-translate td.score");
+    const text = await other.textContent("#translate-output");
+    await other.click("#translate-swap");
+    assert.equal(await other.inputValue("#panel-translate label:has-text('Model') select"), "de-en");
+    assert.equal(await other.textContent("#translate-from option:checked"), "German");
+    assert.equal(await other.inputValue("#translate-input"), text);
+  } finally {
+    await other.close();
+    assert.equal(await own.stop(), 0);
+  }
+});
+
+// The source is never a small box beside a long translation.
+test("Translate: the source box grows", async () => {
+  await open("translate");
+  const heights = () =>
+    page.evaluate(() => ["input", "output"].map((id) => document.getElementById(`translate-${id}`).offsetHeight));
+  await page.fill("#translate-input", "the cat");
+  const [low] = await heights();
+  await page.fill("#translate-input", "the cat sat on the mat.\n".repeat(12));
+  await page.waitForFunction(() => /^Translated/.test(document.getElementById("status").textContent));
+  const [high, output] = await heights();
+  assert.ok(high > 1.8 * low, `${high} after ${low}`);
+  assert.ok(high >= output - 1, `${high} beside ${output}`);
+  const { clientHeight, scrollHeight } = await page.evaluate(() => {
+    const { clientHeight, scrollHeight } = document.getElementById("translate-input");
+    return { clientHeight, scrollHeight };
+  });
+  assert.ok(scrollHeight <= clientHeight + 1, `${scrollHeight} in ${clientHeight}`);
+  await page.fill("#translate-input", "the cat sat on the mat");
+});
+
+// An error replaces the result of the text before it.
+test("errors replace stale results", async () => {
+  const own = await startServer("--max-text-bytes", "60");
+  const other = await browser.newPage();
+  const long = "the cat sat on the mat ".repeat(10);
+  const seesError = (selector) =>
+    other.waitForFunction(
+      (s) => /60/.test(document.querySelector(s)?.textContent ?? "") && document.querySelector("#status.bad"),
+      selector,
+    );
+  try {
+    await other.goto(own.url);
+    await other.fill("#translate-input", "the cat");
+    await other.waitForSelector("#panel-translate td.score");
+    await other.fill("#translate-input", long);
+    await seesError("#translate-output .failed");
+    assert.ok(await other.isHidden("#panel-translate td.score >> nth=0"));
+    assert.ok(await other.isHidden("#panel-translate [aria-label='Copy the translation']"));
+    await other.click("#tab-lens");
+    await seesError("#lens-failure .failed");
+    assert.ok(await other.isHidden("#panel-lens .lens"));
+    await other.click("#tab-labels");
+    await other.waitForSelector("#labels-results li");
+    await other.fill("#labels-input", long);
+    await seesError("#labels-results .failed");
+    assert.equal(await other.locator("#labels-results li").count(), 0);
+    await other.click("#tab-fill");
+    await other.waitForSelector("#fill-results li");
+    await other.fill("#fill-input", `[MASK] ${long}`);
+    await seesError("#fill-results .failed");
+    await other.fill("#fill-input", "the [MASK] sat");
+    await other.waitForSelector("#fill-results li"); // and a result replaces the error
+    assert.equal(await other.locator("#fill-results .failed").count(), 0);
+  } finally {
+    await other.close();
+    assert.equal(await own.stop(), 0);
+  }
+});
+
 test("Classify & tag", async () => {
   await open("labels");
   await page.waitForSelector("#labels-results li");
   assert.equal(await page.locator("#labels-results li").count(), 3);
+  assert.ok(await page.isHidden("#labels-second"));
+  // A bar is as long as its probability, not as its share of the largest.
+  const bars = await page.locator("#labels-results li").evaluateAll((list) =>
+    list.map((row) => ({
+      share: row.querySelector(".fill").offsetWidth / row.querySelector(".track").offsetWidth,
+      value: parseFloat(row.querySelector(".value").textContent) / 100,
+    })),
+  );
+  for (const { share, value } of bars) assert.ok(Math.abs(share - value) < 0.02, `${share} for ${value}`);
   await page.selectOption("#panel-labels select", "tags");
   await page.waitForSelector("#labels-results .tags");
+  await page.fill("#labels-input", "the cat sat on the mat .");
+  await page.waitForFunction(() => document.querySelectorAll("#labels-results mark").length === 7);
+  // Neighbours with the same part of speech are two words.
+  assert.deepEqual(
+    await page.locator("#labels-results mark").evaluateAll((list) => list.map((mark) => mark.firstChild.textContent)),
+    ["the", "cat", "sat", "on", "the", "mat", "."],
+  );
   await shoot("labels");
+});
+
+test("Classify & tag: pairs of texts", async () => {
+  await page.selectOption("#panel-labels select", "pairs");
+  await page.waitForSelector("#labels-second", { state: "visible" });
+  await page.waitForSelector("#labels-results li");
+  let sent;
+  const look = (request) => request.url().endsWith("/classify") && (sent = request.postDataJSON());
+  page.on("request", look);
+  await page.fill("#labels-input", "the cat");
+  await page.fill("#labels-second", "a dog is fast");
+  await page.waitForResponse((reply) => reply.url().endsWith("/classify"));
+  page.off("request", look);
+  assert.deepEqual([sent.input, sent.second], ["the cat", "a dog is fast"]);
+  await shoot("labels-pairs");
+  await page.fill("#labels-second", "");
+  await page.waitForFunction(() => /both/.test(document.getElementById("labels-results").textContent));
+  await page.selectOption("#panel-labels select", "labels");
+  assert.ok(await page.isHidden("#labels-second"));
 });
 
 test("Parse: a tree with the words as leaves", async () => {
@@ -366,6 +493,38 @@ test("Train: live curves, samples, and the table of a sweep", async () => {
     ),
   );
   assert.deepEqual(clipped, []);
+  // Labels of ticks differ, steps are whole, and a single point is inside of the chart.
+  for (const run of ["live", "level", "one"]) {
+    await page.selectOption("#train-run", run);
+    await page.waitForFunction(
+      (last) => new RegExp(`step ${last}$`).test(document.querySelector("#train-charts figcaption")?.textContent),
+      { live: 220, level: 3, one: 5 }[run],
+    );
+    const charts = await page
+      .locator("#train-charts svg")
+      .evaluateAll((list) =>
+        list.map((picture) =>
+          [".level", ".step"].map((kind) => [...picture.querySelectorAll(kind)].map((text) => text.textContent)),
+        ),
+      );
+    for (const [levels, steps] of charts) {
+      assert.ok(levels.length >= 2 && new Set(levels).size === levels.length, `${run}: ${levels}`);
+      assert.ok(steps.length >= 1 && new Set(steps).size === steps.length, `${run}: ${steps}`);
+      assert.ok(
+        steps.every((step) => /^\d+$/.test(step)),
+        `${run}: ${steps}`,
+      );
+    }
+  }
+  const [dot, frame] = await page.evaluate(() =>
+    [...document.querySelectorAll("#train-charts svg")].slice(0, 1).flatMap((picture) => {
+      const { cx, cy } = Object.fromEntries(
+        ["cx", "cy"].map((name) => [name, Number(picture.querySelector("circle").getAttribute(name))]),
+      );
+      return [[cx, cy], picture.getAttribute("viewBox").split(" ").map(Number)];
+    }),
+  );
+  assert.ok(dot[0] > 0.3 * frame[2] && dot[0] < 0.8 * frame[2] && dot[1] > 20 && dot[1] < 0.8 * frame[3], `${dot}`);
   await page.selectOption("#train-run", "table3");
   await page.waitForSelector("#train-sweep");
   assert.equal(await page.textContent("#train-sweep b"), "24.25");
@@ -446,6 +605,13 @@ test("API key, and a server that has stopped", async () => {
   const other = await browser.newPage();
   try {
     await other.goto(own.url);
+    // A form of its own, with space between field and button.
+    await other.waitForSelector("#key", { state: "visible" });
+    const [form, field, button] = await other.evaluate(() =>
+      ["#key", "#key input", "#key button"].map((s) => document.querySelector(s).getBoundingClientRect().toJSON()),
+    );
+    assert.ok(form.width < 500 && button.top - field.bottom >= 8, `${form.width}, ${button.top - field.bottom}`);
+    await other.screenshot({ path: join(pictures, "key.png") });
     await other.fill("#key input", "wrong");
     await other.click("#key button");
     await other.waitForFunction(() => document.getElementById("status").textContent.includes("Invalid API key"));
@@ -462,6 +628,131 @@ test("API key, and a server that has stopped", async () => {
   await other.fill("#generate-input", "the cat sat");
   await other.waitForFunction(() => document.getElementById("status").textContent === "The server does not respond.");
   await other.close();
+});
+
+// Tabs are those of the loaded models; without any, the page says what to do.
+test("tabs of the loaded models only", async () => {
+  for (const [models, expected] of [
+    [["en-de"], ["Translate", "Lens", "Model"]],
+    [
+      ["gpt", "tags"],
+      ["Lens", "Generate", "Classify & tag", "Model"],
+    ],
+  ]) {
+    const own = await startServerWith({ models, hasRuns: false });
+    const other = await browser.newPage();
+    try {
+      await other.goto(`${own.url}#fill`); // a tab that it does not have
+      await other.waitForSelector("[role=tab]");
+      assert.deepEqual(await other.locator("[role=tab]").allTextContents(), expected);
+      assert.equal(await other.getAttribute("[role=tab] >> nth=0", "aria-selected"), "true");
+    } finally {
+      await other.close();
+      assert.equal(await own.stop(), 0);
+    }
+  }
+  const other = await browser.newPage();
+  await other.route("**/v1/models", (route) => route.fulfill({ json: { object: "list", data: [] } }));
+  await other.route("**/v1/heed/runs", (route) => route.fulfill({ json: { is_enabled: false, data: [] } }));
+  await other.goto(server.url);
+  await other.waitForSelector("#welcome");
+  assert.match(await other.textContent("#welcome"), /heed serve --model/);
+  await other.close();
+});
+
+test("choosing a tab does not move the others", async () => {
+  const places = () =>
+    page.locator("[role=tab]").evaluateAll((list) => list.map((tab) => Math.round(tab.getBoundingClientRect().left)));
+  await open("translate");
+  const before = await places();
+  for (const tab of ["labels", "model"]) {
+    await open(tab);
+    assert.deepEqual(await places(), before, tab);
+  }
+});
+
+test("one font, and no serif", async () => {
+  const fonts = await page.evaluate(() => [
+    ...new Set([...document.querySelectorAll("h1, h2, h3, p, button, td")].map((e) => getComputedStyle(e).fontFamily)),
+  ]);
+  assert.equal(fonts.length, 1, fonts.join("; "));
+  assert.match(fonts[0], /^system-ui,.*sans-serif$/);
+});
+
+test("the position chart fills its card", async () => {
+  await open("lens");
+  await page.waitForSelector("#panel-lens figure svg");
+  const [chart, card] = await page.evaluate(() => {
+    const chart = document.querySelector("#panel-lens figure svg");
+    return [chart, chart.closest(".card")].map((e) => e.getBoundingClientRect().width);
+  });
+  assert.ok(chart > 0.9 * card, `${chart} of ${card}`);
+});
+
+test("the API as a page", async () => {
+  const other = await browser.newPage({ viewport: { width: 1200, height: 900 } });
+  const bad = [];
+  other.on("console", (message) => message.type() === "error" && bad.push(message.text()));
+  other.on("pageerror", (error) => bad.push(error.message));
+  await other.goto(`${server.url}docs`);
+  await other.waitForSelector(".route");
+  const { paths } = await (await fetch(`${server.url}openapi.json`)).json();
+  const expected = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const found = await other
+    .locator(".route h3")
+    .evaluateAll((list) =>
+      list.map((h) => `${h.querySelector(".method").textContent} ${h.querySelector("code").textContent}`),
+    );
+  assert.deepEqual([...found].sort(), expected.sort());
+  // Every field of a request is there, with its meaning.
+  const fields = Object.keys(paths["/translate"].post.requestBody.content["application/json"].schema.properties);
+  assert.deepEqual(await other.locator("#post-translate details[open] td:first-child code").allTextContents(), fields);
+  // The lines run as they are.
+  for (const id of ["post-translate", "get-v1-models", "post-v1-heed-tokenize"]) {
+    const line = await other.textContent(`#${id} .try pre`);
+    const reply = JSON.parse(execFileSync("sh", ["-c", `${line} -s`], { encoding: "utf8" }));
+    assert.ok(!reply.error, `${line}: ${JSON.stringify(reply)}`);
+  }
+  await other.screenshot({ path: join(pictures, "docs.png"), fullPage: true });
+  await other.setViewportSize({ width: 380, height: 800 });
+  assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 380);
+  await other.screenshot({ path: join(pictures, "phone-docs.png"), fullPage: true });
+  assert.deepEqual(bad, []);
+  await other.close();
+});
+
+// Hints say "Tap" where nothing hovers, and a tap does what hovering does; arrows lead to the tabs that are cut off.
+test("a touch screen", async () => {
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const phone = await context.newPage();
+  await phone.goto(`${server.url}#translate`);
+  await phone.fill("#translate-input", "the cat sat on the mat");
+  await phone.waitForSelector("#words-source span");
+  assert.match(await phone.textContent("#panel-translate > p"), /Tap a word/);
+  assert.doesNotMatch(await phone.textContent("#panel-translate"), /Hover|Click/);
+  let isLit = false;
+  for (const word of await phone.locator("#words-source span[tabindex]").all()) {
+    await word.tap();
+    if (await phone.locator("#words-target span.lit").count()) isLit = true;
+  }
+  assert.ok(isLit);
+  const last = phone.locator("[role=tab]").last();
+  const isVisible = () =>
+    last.evaluate((tab) => {
+      const box = tab.getBoundingClientRect();
+      return tab.contains(document.elementFromPoint(box.right - 4, box.top + box.height / 2));
+    });
+  assert.ok(!(await isVisible()));
+  for (let i = 0; i < 5 && (await phone.isVisible("#tabs-after")); ++i) {
+    await phone.tap("#tabs-after");
+    await phone.waitForTimeout(600);
+  }
+  assert.ok(await isVisible());
+  await last.tap();
+  assert.equal(await last.getAttribute("aria-selected"), "true");
+  await context.close();
 });
 
 test("the skip link", async () => {

@@ -1,8 +1,10 @@
 #include "heed/model.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "infer/search/generation_settings.h"
 #include "model/network.h"
@@ -35,6 +37,22 @@ std::vector<std::string> label_names(const Json& config, const ModelConfig& mode
 std::string task_name(const Json& config) {
   const auto task = config.find("finetuning_task");
   return task != config.end() && task->is_string() ? task->get<std::string>() : "";
+}
+
+// Folders of other tools name the task only.
+bool has_pair_task(const Json& config) {
+  static const std::set<std::string> kPairs = {"mrpc", "stsb", "sts-b", "qqp",     "mnli",
+                                               "qnli", "rte",  "wnli",  "mnli-mm", "ax"};
+  std::string task = task_name(config);
+  std::ranges::transform(task, task.begin(), [](unsigned char c) { return std::tolower(c); });
+  return kPairs.contains(task);
+}
+
+bool is_for_pairs(const Json& config, const ModelConfig& model) {
+  if (model.head != Head::classifier && model.head != Head::regression) return false;
+  const auto pairs = config.find("heed_text_pairs");
+  if (pairs != config.end() && pairs->is_boolean()) return pairs->get<bool>();
+  return has_pair_task(config);
 }
 
 std::string file_text(const std::string& path) {
@@ -71,6 +89,7 @@ Model Model::from_parts(const std::string& name, const std::string& config,
   add_default_end(model.network_->config(), model.search_);
   model.labels_ = label_names(json, model.network_->config());
   model.task_ = task_name(json);
+  model.takes_pairs_ = is_for_pairs(json, model.network_->config());
   return model;
 }
 

@@ -73,6 +73,23 @@ TEST(Model, FromMemoryIsTheSame) {
   EXPECT_EQ(engine.run_ids({{5, 6, 7}}, search), original.run_ids({{5, 6, 7}}, search));
 }
 
+TEST(Model, TakesPairsIfItsConfigSaysSo) {
+  const auto takes_pairs = [](const std::string& kind, const std::string& key) {
+    ModelFiles files;
+    files.config = read(folder(kind) + "/config.json");
+    files.config.replace(files.config.find('{'), 1, "{" + key);
+    for (const char c : read(folder(kind) + "/model.safetensors")) {
+      files.tensors.push_back(static_cast<std::byte>(c));
+    }
+    return Model::from_memory(files).takes_pairs();
+  };
+  EXPECT_FALSE(takes_pairs("bert-classify", ""));
+  EXPECT_TRUE(takes_pairs("bert-classify", R"("heed_text_pairs": true,)"));
+  EXPECT_TRUE(takes_pairs("bert-classify", R"("finetuning_task": "MRPC",)"));
+  EXPECT_FALSE(takes_pairs("bert-classify", R"("finetuning_task": "sst2",)"));
+  EXPECT_FALSE(takes_pairs("bert-mlm", R"("heed_text_pairs": true,)"));
+}
+
 TEST(Model, EndsWhereItsConfigSaysIfNoOtherFileDoes) {
   ModelConfig config = tiny_config(Family::decoder_only);
   config.eos_id = 7;

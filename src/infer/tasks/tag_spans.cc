@@ -19,9 +19,13 @@ std::vector<TaggedSpan> tag_spans(std::span<const TagPart> parts,
       count = 0;
       continue;
     }
-    const bool begins = name.starts_with("B-");
-    if (begins || name.starts_with("I-")) name.remove_prefix(2);
-    if (count > 0 && !begins && spans.back().name == name) {
+    const bool begins = name.starts_with("B-"), continues = name.starts_with("I-");
+    if (begins || continues) name.remove_prefix(2);
+    // Labels without B- and I- are of single words, such as parts of speech: two nouns are two
+    // spans. Only the tokens of one word, which touch, are joined.
+    const bool touches = count > 0 && spans.back().span.end == part.span.begin;
+    const bool joins = continues || (!begins && touches);
+    if (count > 0 && joins && spans.back().name == name) {
       TaggedSpan& span = spans.back();
       span.span.end = part.span.end;
       span.probability += (part.probability - span.probability) / static_cast<double>(++count);

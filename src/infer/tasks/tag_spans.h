@@ -16,8 +16,9 @@ struct TagPart {
   double probability = 0;
 };
 
-// Grouping of transformers: a span continues while the name is the same and no B- begins another; O
-// ends it. A label without B- or I- is a name by itself.
+// A span begins at B- or at another name and continues at I- of the same name; O ends it. Words whose
+// labels have neither prefix, such as parts of speech, are spans of their own; tokens of one word are
+// joined.
 std::vector<TaggedSpan> tag_spans(std::span<const TagPart> parts,
                                   const std::vector<std::string>& labels);
 

@@ -45,7 +45,17 @@ TEST(TagSpans, TakesTheMeanOfTheProbabilities) {
   EXPECT_EQ(spans({1, 2}, {1.0, 0.5}), (Texts{"0-7 LOC 0.75"}));
 }
 
-TEST(TagSpans, TakesOtherLabelsAsNames) { EXPECT_EQ(spans({5, 5}), (Texts{"0-7 NOUN 0.50"})); }
+TEST(TagSpans, DoesNotJoinWordsOfLabelsWithoutPrefix) {
+  EXPECT_EQ(spans({5, 5}), (Texts{"0-3 NOUN 0.50", "4-7 NOUN 0.50"}));
+}
+
+TEST(TagSpans, JoinsTheTokensOfOneWord) {
+  const std::vector<TagPart> parts = {{{0, 3}, 5, 0.5}, {{3, 5}, 5, 0.5}, {{6, 9}, 5, 0.5}};
+  const std::vector<TaggedSpan> joined = tag_spans(parts, kLabels);
+  ASSERT_EQ(joined.size(), 2U);
+  EXPECT_EQ(joined[0].span.begin, 0);
+  EXPECT_EQ(joined[0].span.end, 5);
+}
 
 }  // namespace
 }  // namespace heed

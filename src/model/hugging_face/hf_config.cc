@@ -43,6 +43,7 @@ const std::vector<std::string>& ignored_everywhere() {
       "tie_word_embeddings",
       "tie_encoder_decoder",
       "finetuning_task",
+      "heed_text_pairs",  // Heed's, of classifiers
       "is_composition",
       "use_return_dict",
       "xla_device",
@@ -196,7 +197,7 @@ HfConfig read_heed(Json json, const std::string& where) {
   }
   // Names of the labels and of the task, written by training.
   Json others = Json::object();
-  for (const char* key : {"id2label", "label2id", "finetuning_task"}) {
+  for (const char* key : {"id2label", "label2id", "finetuning_task", "heed_text_pairs"}) {
     if (!json.contains(key)) continue;
     others[key] = json.at(key);
     json.erase(key);

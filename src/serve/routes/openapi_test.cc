@@ -192,19 +192,19 @@ class OpenapiTest : public ServeTest {
 };
 
 TEST_F(OpenapiTest, DescribesWhatIsSent) {
-  begin({"gpt", "en-de", "parser", "mlm", "labels", "grades", "tags"});
-  for (const char* route : {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/models",
-                            "/languages", "/v1/heed/runs"}) {
+  begin({"gpt", "en-de", "parser", "mlm", "labels", "grades", "pairs", "tags"});
+  for (const char* route : {"/", "/docs", "/healthz", "/readyz", "/metrics", "/openapi.json",
+                            "/v1/models", "/languages", "/v1/heed/runs"}) {
     send(std::string("GET ") + route);
   }
   for (const char* file : {"index.html", "main.js", "style.css", "icon.svg"}) {
     send("GET /web/{file}", {}, file);
   }
-  for (const char* model : {"en-de", "labels"}) {
+  for (const char* model : {"en-de", "labels", "pairs"}) {
     send("GET /v1/models/{name}", {}, model);
     send("GET /v1/heed/models/{name}", {}, model);
   }
-  for (const char* kind : {"labels", "en-de"}) {
+  for (const char* kind : {"labels", "pairs", "en-de"}) {
     send("POST /v1/heed/models", {{"name", "new"}, {"folder", path(kind)}});
   }
   send("DELETE /v1/heed/models/{name}", {}, "new");

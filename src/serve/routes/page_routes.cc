@@ -1,4 +1,4 @@
-// The web page at / and its files.
+// The web page at /, the API description at /docs, and their files.
 #include "serve/routes/page.h"
 #include "serve/service.h"
 
@@ -50,6 +50,12 @@ void add_page_routes(std::vector<Route>& routes) {
                     .access = Route::Access::open,
                     .replies = {{.schema = schema::text(), .type = "text/html"}},
                     .handle = [](Call&) { return page_file("index.html"); }});
+  routes.push_back({.method = "GET",
+                    .path = "/docs",
+                    .about = "This API as a page",
+                    .access = Route::Access::open,
+                    .replies = {{.schema = schema::text(), .type = "text/html"}},
+                    .handle = [](Call&) { return page_file("docs.html"); }});
   routes.push_back({.method = "GET",
                     .path = "/web/{file}",
                     .about = "Files of the web page",

@@ -17,7 +17,8 @@ TEST_F(PageRoutesTest, ServesThePageWithEverythingItAsksFor) {
   EXPECT_THAT(page.headers.at("Content-Security-Policy"), testing::HasSubstr("default-src 'self'"));
   // What the page names, and what its scripts import.
   std::set<std::string> seen;
-  std::vector<std::string> left = {"index.html"};
+  EXPECT_EQ(client().get("/docs").body, client().get("/web/docs.html").body);
+  std::vector<std::string> left = {"index.html", "docs.html"};
   const std::regex reference("(?:/web/|from \"\\./)([a-z]+\\.[a-z]+)");
   while (!left.empty()) {
     const std::string name = left.back();

@@ -15,7 +15,8 @@ HttpReply list_runs(Call& call) {
                       {"updated_at", run.updated_at}});
     }
   }
-  return json_reply({{"object", "list"}, {"data", std::move(data)}});
+  return json_reply(
+      {{"object", "list"}, {"is_enabled", !folder.empty()}, {"data", std::move(data)}});
 }
 
 Json kind_schema() { return schema::choice({"training", "sweep"}); }
@@ -25,7 +26,9 @@ Json runs_schema() {
   const Json run = schema::object({{"name", schema::text("path below the folder")},
                                    {"kind", kind_schema()},
                                    {"updated_at", updated_schema()}});
-  return schema::object({{"object", schema::choice({"list"})}, {"data", schema::list(run)}});
+  return schema::object({{"object", schema::choice({"list"})},
+                         {"is_enabled", schema::flag("the server was started with --runs")},
+                         {"data", schema::list(run)}});
 }
 
 struct RunCall {

@@ -21,6 +21,7 @@ Json model_json(const ServedModel& served) {
     json["languages"] = {{"sources", languages.sources}, {"targets", languages.targets}};
   }
   if (!model.labels().empty()) json["labels"] = model.labels();
+  if (model.takes_pairs()) json["takes_pairs"] = true;
   return json;
 }
 
@@ -36,7 +37,8 @@ schema::Members model_members() {
           {"max_positions", schema::integer()},
           {"abilities", schema::list(schema::text(), "translate, complete, classify, …")},
           {"languages?", schema::object({{"sources", texts}, {"targets", texts}})},
-          {"labels?", schema::list(schema::text(), "of classifiers and taggers")}};
+          {"labels?", schema::list(schema::text(), "of classifiers and taggers")},
+          {"takes_pairs?", schema::flag("classify needs second: the model is for pairs of texts")}};
 }
 Json model_schema() { return schema::object(model_members()); }
 

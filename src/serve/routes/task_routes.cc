@@ -73,6 +73,10 @@ HttpReply classify(Call& call) {
   const ServedModelPtr served = call.service.model_for(call, request.model, "classify");
   std::vector<TaskInput> inputs = as_inputs(request.input);
   add_pairs(request.second, "second", inputs);
+  if (served->model().takes_pairs() && request.second.values.empty() && !inputs.empty()) {
+    throw HttpError::bad_field(
+        "second", "second must be given: the model '" + served->name() + "' is for pairs of texts");
+  }
   const Classifier& classifier = served->classifier();
   const std::vector<Classified> results = classifier.classify(inputs, call.cancelled());
   Json list = Json::array();

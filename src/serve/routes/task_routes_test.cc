@@ -101,6 +101,20 @@ TEST_F(TaskRoutesTest, SaysWhichModelIsMeantOrMissing) {
             400);
 }
 
+// One text alone would give a score that means nothing.
+TEST_F(TaskRoutesTest, NeedsBothTextsOfAPair) {
+  start({"grades", "pairs"});
+  EXPECT_EQ(client().get("/v1/models/pairs").json()["takes_pairs"], true);
+  EXPECT_FALSE(client().get("/v1/models/grades").json().contains("takes_pairs"));
+  Json call{{"model", "pairs"}, {"input", "the cat"}};
+  const Received alone = client().post("/v1/heed/classify", call);
+  EXPECT_EQ(alone.status, 400);
+  EXPECT_THAT(alone.body, testing::HasSubstr("second"));
+  call["second"] = "a dog";
+  EXPECT_EQ(client().post("/v1/heed/classify", call).status, 200);
+  EXPECT_EQ(client().post("/v1/heed/classify", {{"model", "grades"}, {"input", "a"}}).status, 200);
+}
+
 TEST_F(TaskRoutesTest, BoundsAttentionMaps) {
   start({"mlm"}, {.limits = {.attend_weights = 4 * 49}});  // two layers of two heads
   std::string text;

@@ -280,11 +280,19 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
   return network;
 }
 
+bool has_text_pairs(const Recipe& recipe) {
+  const Objective objective = recipe.objective.options.kind;
+  if (objective != Objective::classification && objective != Objective::regression) return false;
+  const auto has_second = [](const CorpusOptions& c) { return !c.second_column.empty(); };
+  return has_second(recipe.data.corpus) || std::ranges::any_of(recipe.data.corpora, has_second);
+}
+
 void write_task(const std::string& folder, Objective objective,
-                const std::vector<std::string>& labels) {
+                const std::vector<std::string>& labels, bool text_pairs) {
   const std::string path = folder + "/config.json";
   Json json = Json::parse(text_of_file(path));
   json["finetuning_task"] = name_of(objective);
+  if (text_pairs) json["heed_text_pairs"] = true;
   if (!labels.empty()) {
     Json names = Json::object(), numbers = Json::object();
     for (size_t i = 0; i < labels.size(); ++i) {

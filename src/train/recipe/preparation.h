@@ -29,9 +29,11 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
                      std::vector<std::string>& fresh);
 
 // Writes the objective (finetuning_task) and the class names (id2label, label2id) into config.json,
-// where Hugging Face tools read them.
+// where Hugging Face tools read them, and heed_text_pairs if the examples are pairs of texts.
 void write_task(const std::string& folder, Objective objective,
-                const std::vector<std::string>& labels);
+                const std::vector<std::string>& labels, bool text_pairs = false);
+// Whether the texts that get a label are pairs.
+bool has_text_pairs(const Recipe& recipe);
 
 // Writes generation_config.json: the file of model.from, if there is one, with the ids of this model
 // and the beam and length penalty of [validate], so that later decoding uses the settings of

@@ -119,7 +119,19 @@ TEST_F(PreparationFilesTest, TellWhatTheModelWasTrainedFor) {
   config = read_text(path("config.json"));
   EXPECT_THAT(config, HasSubstr("\"finetuning_task\": \"classification\""));
   EXPECT_THAT(config, HasSubstr("\"1\": \"good\""));
+  EXPECT_THAT(config, testing::Not(HasSubstr("heed_text_pairs")));
+  write_task(folder_, Objective::classification, {"bad", "good"}, /*text_pairs=*/true);
+  EXPECT_THAT(read_text(path("config.json")), HasSubstr("\"heed_text_pairs\": true"));
   EXPECT_EQ(Network::load(folder_).config().family, Family::encoder_decoder);
+}
+
+TEST(HasTextPairs, ForLabelsOfTwoTexts) {
+  const auto of = [](const char* text) { return has_text_pairs(parse_recipe(text, "a.toml")); };
+  const std::string start = "[model]\npreset = \"bert-tiny\"\n[train]\nsteps = 1\n";
+  const std::string one = start + "[data]\ntrain = [\"a.csv\"]\nfirst_column = \"a\"\n";
+  const std::string label = "[objective]\nkind = \"regression\"\n";
+  EXPECT_FALSE(of((one + label).c_str()));
+  EXPECT_TRUE(of((one + "second_column = \"b\"\n" + label).c_str()));
 }
 
 TEST_F(PreparationFilesTest, GiveValidationItsExamplesAsText) {

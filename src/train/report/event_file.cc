@@ -153,6 +153,8 @@ uint32_t masked_crc32c(std::string_view bytes) {
 }
 
 EventFile::EventFile(const std::string& folder, int64_t first_step) : path_(new_path(folder)) {
+  std::error_code failed;  // then opening the file fails too
+  std::filesystem::create_directories(folder, failed);
   file_.reset(std::fopen(path_.c_str(), "wb"));
   if (!file_) {
     throw Error(ErrorCode::invalid_argument, path_ + ": " + std::generic_category().message(errno),

@@ -1,6 +1,6 @@
 // TensorBoard's event files: scalars by step, readable by any tool that reads tfevents.
 //
-//   EventFile events("run", resumed_step);
+//   EventFile events("run/events", resumed_step);
 //   events.scalar("loss", step, loss);
 //
 // A file is a list of TFRecords (length, checksum, bytes, checksum), each with one Event message of
@@ -23,8 +23,8 @@ uint32_t masked_crc32c(std::string_view bytes);
 
 class EventFile {
  public:
-  // Opens a new file in `folder`. TensorBoard then ignores what earlier, interrupted files have for
-  // `first_step` and later ones.
+  // Opens a new file in `folder`, which is created if it is missing. TensorBoard then ignores what
+  // earlier, interrupted files have for `first_step` and later ones.
   EventFile(const std::string& folder, int64_t first_step);
 
   // Flushed at once, so a killed run loses nothing. A failed write only returns false: training does

@@ -60,9 +60,10 @@ TEST_F(EventFileTest, ABrokenFileIsSaidToBe) {
                [&] { read_event_scalars(write("short", bytes)); });
 }
 
-TEST(EventFile, AFolderThatIsNotThereIsAnError) {
-  expect_error(ErrorCode::invalid_argument, "no-such-folder",
-               [] { EventFile("no-such-folder", 0); });
+TEST_F(EventFileTest, AFolderThatCannotBeMadeIsAnError) {
+  write("file", "");
+  expect_error(ErrorCode::invalid_argument, "file/events",
+               [&] { EventFile(path("file/events"), 0); });
 }
 
 }  // namespace

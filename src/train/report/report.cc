@@ -2,16 +2,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
+#include <initializer_list>
 #include <limits>
+#include <sstream>
 
+#include "base/text/json_text.h"
 #include "base/text/number_text.h"
+#include "model/hugging_face/json_values.h"
+#include "train/recipe/recipe.h"
+#include "train/run/evaluate.h"
 
 namespace heed {
 namespace {
 
-constexpr double kWidth = 640, kHeight = 260, kLeft = 60, kRight = 12, kTop = 28, kBottom = 30;
-constexpr const char* kColours[] = {"#1f6feb", "#d9480f", "#2b8a3e", "#862e9c"};
-constexpr size_t kMostPoints = 1000;  // more than pixels: longer curves are subsampled
+// As in report.js.
+constexpr double kWidth = 420, kHeight = 210, kLeft = 58, kRight = 10, kTop = 8, kBottom = 28;
+constexpr size_t kCurveColours = 4;  // .c0 … .c3 of report.css
+// More than pixels: longer curves are subsampled. The SVGs, which the script replaces, have fewer.
+constexpr size_t kMostPoints = 1000, kMostDrawnPoints = 300;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -39,13 +48,43 @@ void widen(Range& range) {
   range.low -= room, range.high += room;
 }
 
-// The multiples of a round number in the range. Multiplied and not summed, because of rounding.
-std::vector<double> ticks(const Range& range, int parts) {
-  constexpr int kMostTicks = 20;
-  const double step = tick_step(range, parts), first = std::ceil(range.low / step);
-  std::vector<double> list;
+struct Tick {
+  double value = 0;
+  std::string label;
+};
+
+// The multiples of `step` in the range, with as many digits as their labels need to differ. Multiplied
+// and not summed, because of rounding.
+std::vector<Tick> ticks(const Range& range, double step) {
+  constexpr int kMostTicks = 20, kLeastDigits = 4, kMostDigits = 17;
+  const double first = std::ceil(range.low / step);
+  const double largest = std::max(std::abs(range.low), std::abs(range.high));
+  const int digits = std::clamp(static_cast<int>(std::ceil(std::log10(largest / step))) + 1,
+                                kLeastDigits, kMostDigits);
+  std::vector<Tick> list;
   for (int i = 0; i < kMostTicks && (first + i) * step <= range.high; ++i) {
-    list.push_back((first + i) * step + 0.0);  // and never -0
+    const double value = (first + i) * step + 0.0;  // and never -0
+    list.push_back({value, significant(value, digits)});
+  }
+  return list;
+}
+std::vector<Tick> level_ticks(const Range& y) { return ticks(y, tick_step(y, 5)); }
+// Steps of a training are whole numbers.
+std::vector<Tick> step_ticks(const Range& x) {
+  if (x.low == x.high) return {{x.low, std::to_string(static_cast<int64_t>(x.low))}};
+  std::vector<Tick> list = ticks(x, std::max(1.0, tick_step(x, 6)));
+  for (Tick& tick : list) tick.label = std::to_string(static_cast<int64_t>(tick.value));
+  return list;
+}
+
+// At most `most` points that are finite, the last one among them.
+std::vector<std::pair<double, double>> subsampled(const Curve& curve, size_t most) {
+  const auto& points = curve.points;
+  const size_t every = points.size() / most + 1;
+  std::vector<std::pair<double, double>> list;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (i % every != 0 && i + 1 != points.size()) continue;
+    if (std::isfinite(points[i].second)) list.push_back(points[i]);
   }
   return list;
 }
@@ -62,15 +101,160 @@ Curve curve_of(const std::vector<LogRecord>& history, const char* kind, const st
   return curve;
 }
 
-constexpr const char* kStyle =
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:1340px;margin:2em auto;padding:0 "
-    "1em;color:#222}"
-    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}"
-    "table{border-collapse:collapse}td,th{padding:2px 10px 2px 0;text-align:left;"
-    "vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}"
-    "svg{max-width:100%;height:auto}pre{white-space:pre-wrap;background:#f6f6f6;padding:.6em}"
-    ".curves{display:flex;flex-wrap:wrap;gap:12px}code{font-size:.95em}"
-    "@media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}pre{background:#222}}";
+// "1 h 5 min", "3 min 20 s", "12.5 s".
+std::string duration_text(double seconds) {
+  if (seconds < 60) return significant(seconds, 3) + " s";
+  const auto minutes = static_cast<int64_t>(seconds / 60);
+  if (minutes < 60) {
+    return std::to_string(minutes) + " min " +
+           std::to_string(static_cast<int64_t>(seconds) - 60 * minutes) + " s";
+  }
+  return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
+}
+
+std::string time_text(double seconds_since_1970) {
+  const auto time = static_cast<std::time_t>(seconds_since_1970);
+  std::tm parts{};
+  char text[32];
+  if (::gmtime_r(&time, &parts) == nullptr) return {};
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts)};
+}
+
+// "12,345,678"
+std::string grouped(int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) {
+    text.insert(static_cast<size_t>(at), ",");
+  }
+  return text;
+}
+
+// "33.25 at step 2,000" of the metric that selects the best checkpoint; empty without validation.
+std::string best_text(const std::vector<LogRecord>& history, const std::string& metric) {
+  const LogRecord* best = nullptr;
+  for (const LogRecord& record : history) {
+    const auto value = record.kind == "validate" ? record.value(metric) : std::nullopt;
+    if (!value || !std::isfinite(*value)) continue;
+    const double before = best ? *best->value(metric) : *value;
+    if (!best || (lower_is_better(metric) ? *value < before : *value > before)) best = &record;
+  }
+  if (!best) return {};
+  return significant(*best->value(metric)) + " at step " + grouped(best->step);
+}
+
+struct Chart {
+  std::string title;
+  std::vector<Curve> curves;
+};
+
+std::vector<Chart> charts_of(const std::vector<LogRecord>& history) {
+  std::vector<Chart> charts;
+  const auto add = [&](const char* title, std::vector<Curve> curves) {
+    std::erase_if(curves, [](const Curve& c) { return subsampled(c, kMostPoints).empty(); });
+    if (!curves.empty()) charts.push_back({title, std::move(curves)});
+  };
+  add("loss", {curve_of(history, "train", "loss", "training"),
+               curve_of(history, "validate", "loss", "validation")});
+  for (const char* key :
+       {"bleu", "chrf", "exact", "accuracy", "f1", "matthews", "pearson", "spearman"}) {
+    add(key, {curve_of(history, "validate", key, key)});
+  }
+  for (const char* key : {"learning_rate", "gradient_norm", "tokens_per_second"}) {
+    add(key, {curve_of(history, "train", key, key)});
+  }
+  return charts;
+}
+
+// For the script. JSON in HTML must not contain "</script>" or "<!--".
+std::string charts_json(const std::vector<Chart>& charts) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Chart& chart : charts) {
+    nlohmann::ordered_json curves = nlohmann::ordered_json::array();
+    for (const Curve& curve : chart.curves) {
+      nlohmann::ordered_json points = nlohmann::ordered_json::array();
+      for (const auto& [step, value] : subsampled(curve, kMostPoints)) {
+        constexpr int kDigits = 6;
+        points.push_back({static_cast<int64_t>(step), std::stod(significant(value, kDigits))});
+      }
+      curves.push_back({{"name", curve.name}, {"points", std::move(points)}});
+    }
+    list.push_back({{"title", chart.title}, {"curves", std::move(curves)}});
+  }
+  std::string text = json_text(list), safe;
+  for (const char c : text) safe += c == '<' ? "\\u003c" : std::string(1, c);
+  return safe;
+}
+
+std::string charts_html(const std::vector<Chart>& charts) {
+  if (charts.empty()) return {};
+  std::string html =
+      "<h2>Curves</h2><div class=\"controls\" data-script hidden><label><input type=\"checkbox\" "
+      "id=\"log\"> Log scale</label><label>Smoothing <input type=\"range\" id=\"smooth\" "
+      "min=\"0\" max=\"0.99\" step=\"0.01\" value=\"0\"> <span id=\"smooth-value\">0.00</span>"
+      "</label></div><div class=\"curves\">";
+  for (const Chart& chart : charts) {
+    html += "<figure class=\"card\"><h3>" + escape_html(chart.title) + "</h3>" +
+            curves_svg(chart.title, chart.curves) + "<figcaption class=\"legend\">";
+    for (size_t c = 0; c < chart.curves.size(); ++c) {
+      html += "<span class=\"c" + std::to_string(c % kCurveColours) + "\">" +
+              escape_html(chart.curves[c].name) + "</span>";
+    }
+    html += "</figcaption></figure>";
+  }
+  return html + "</div>";
+}
+
+// The parts of "source: …\n  output: …\n  wanted: …": source, output, reference. Empty: another form.
+std::vector<std::string> sample_parts(const std::string& sample) {
+  static constexpr std::initializer_list<const char*> kNames[] = {
+      {"source: ", "text: ", "prompt: "},
+      {"output: ", "predicted: "},
+      {"wanted: ", "expected: ", "reference: "}};
+  std::vector<std::string> parts;
+  std::istringstream lines(sample);
+  for (std::string line; std::getline(lines, line);) {
+    if (parts.size() == std::size(kNames)) return {};
+    line.erase(0, line.find_first_not_of(' '));
+    const auto& names = kNames[parts.size()];
+    const auto name =
+        std::ranges::find_if(names, [&](const char* n) { return line.starts_with(n); });
+    if (name == names.end()) return {};
+    parts.push_back(line.substr(std::string_view(*name).size()));
+  }
+  return parts.size() == std::size(kNames) ? parts : std::vector<std::string>{};
+}
+
+std::string samples_html(const LogRecord& record) {
+  if (record.samples.empty()) return {};
+  std::string html = "<h2>Samples of step " + grouped(record.step) + "</h2><div class=\"card\">";
+  std::string rows, others;
+  for (const std::string& sample : record.samples) {
+    const std::vector<std::string> parts = sample_parts(sample);
+    if (parts.empty()) others += "<pre>" + escape_html(sample) + "</pre>";
+    if (!parts.empty()) rows += "<tr>";
+    for (const std::string& part : parts) rows += "<td>" + escape_html(part);
+  }
+  if (!rows.empty()) {
+    html +=
+        "<table class=\"samples\"><tr><th>source<th>output<th>reference</tr>" + rows + "</table>";
+  }
+  return html + others + "</div>";
+}
+
+bool is_default(const TrainSetting& s) {
+  return s.origin == "default" || s.origin == kFittedOrigin || s.origin.starts_with("preset ");
+}
+
+std::string settings_table(const std::vector<TrainSetting>& settings, bool all) {
+  std::string html = "<table><tr><th>key<th>value<th>from<th>meaning</tr>";
+  for (const TrainSetting& s : settings) {
+    if (!all && is_default(s)) continue;
+    html += "<tr><td><code>" + escape_html(s.section + "." + s.key) + "</code><td><code>" +
+            escape_html(s.value) + "</code><td>" + escape_html(s.origin) + "<td>" +
+            escape_html(s.help) + "</tr>";
+  }
+  return html + "</table>";
+}
 
 }  // namespace
 
@@ -99,9 +283,12 @@ std::string escape_html(const std::string& text) {
 
 std::string report_page_head(const std::string& title) {
   return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta "
-         "name=\"viewport\" content=\"width=device-width\"><title>" +
-         escape_html(title) + "</title><style>" + kStyle + "</style><h1>" + escape_html(title) +
-         "</h1>";
+         "name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta "
+         "name=\"color-scheme\" content=\"light dark\"><title>" +
+         escape_html(title) + "</title><style>" + std::string(report_style()) +
+         "</style><header><h1>" + escape_html(title) +
+         "</h1><button id=\"theme\" type=\"button\" data-script hidden>Light / "
+         "dark</button></header>";
 }
 
 std::string curves_svg(const std::string& title, const std::vector<Curve>& curves) {
@@ -118,108 +305,90 @@ std::string curves_svg(const std::string& title, const std::vector<Curve>& curve
     return kHeight - kBottom - y.place(v) * (kHeight - kTop - kBottom);
   };
   std::string svg =
-      "<svg viewBox=\"0 0 640 260\" width=\"640\" height=\"260\" role=\"img\" "
-      "font-size=\"11\" fill=\"currentColor\"><text x=\"60\" y=\"16\" "
-      "font-size=\"13\" font-weight=\"600\">" +
-      escape_html(title) + "</text>";
-  for (const double v : ticks(y, 5)) {
-    svg += "<line x1=\"60\" x2=\"628\" y1=\"" + significant(down(v)) + "\" y2=\"" +
-           significant(down(v)) +
-           "\" stroke=\"currentColor\" opacity=\".12\"/><text x=\"54\" y=\"" +
-           significant(down(v) + 4) + "\" text-anchor=\"end\">" + significant(v) + "</text>";
+      "<svg viewBox=\"0 0 420 210\" role=\"img\" aria-label=\"" + escape_html(title) + "\">";
+  for (const Tick& tick : level_ticks(y)) {
+    const std::string height = significant(down(tick.value));
+    svg += "<line class=\"grid\" x1=\"58\" x2=\"410\" y1=\"" + height + "\" y2=\"" + height +
+           "\"/><text x=\"52\" y=\"" + significant(down(tick.value) + 4) +
+           "\" text-anchor=\"end\">" + tick.label + "</text>";
   }
-  for (const double v : x.low < x.high ? ticks(x, 6) : std::vector{x.low}) {
-    svg += "<text x=\"" + significant(across(v)) + "\" y=\"248\" text-anchor=\"middle\">" +
-           std::to_string(static_cast<int64_t>(v)) + "</text>";
+  for (const Tick& tick : step_ticks(x)) {
+    svg += "<text x=\"" + significant(across(tick.value)) + "\" y=\"200\" text-anchor=\"middle\">" +
+           tick.label + "</text>";
   }
   for (size_t c = 0; c < curves.size(); ++c) {
-    const std::string colour = kColours[c % std::size(kColours)];
-    const auto& points = curves[c].points;
-    const size_t every = points.size() / kMostPoints + 1;
+    const std::string colour = "class=\"c" + std::to_string(c % kCurveColours) + "\"";
+    const auto points = subsampled(curves[c], kMostDrawnPoints);
     std::string path;
-    for (size_t i = 0; i < points.size(); ++i) {
-      if (i % every != 0 && i + 1 != points.size()) continue;
-      if (!std::isfinite(points[i].second)) continue;
+    for (const auto& [step, value] : points) {
       path += path.empty() ? "M" : "L";
-      path += significant(across(points[i].first)) + " " + significant(down(points[i].second));
+      path += significant(across(step)) + " " + significant(down(value));
     }
-    svg +=
-        "<path d=\"" + path + "\" fill=\"none\" stroke=\"" + colour + "\" stroke-width=\"1.6\"/>";
+    svg += "<path " + colour + " d=\"" + path + "\"/>";
     if (points.size() == 1) {
-      svg += "<circle cx=\"" + significant(across(points[0].first)) + "\" cy=\"" +
-             significant(down(points[0].second)) + "\" r=\"3\" fill=\"" + colour + "\"/>";
+      svg += "<circle " + colour + " cx=\"" + significant(across(points[0].first)) + "\" cy=\"" +
+             significant(down(points[0].second)) + "\" r=\"3\"/>";
     }
-    svg += "<text x=\"" + significant(620 - 110 * static_cast<double>(curves.size() - 1 - c)) +
-           "\" y=\"16\" text-anchor=\"end\" fill=\"" + colour + "\">" +
-           escape_html(curves[c].name) + "</text>";
   }
   return svg + "</svg>";
 }
 
 std::string report_html(const ReportInput& input) {
   const auto& history = input.history;
-  std::string html = report_page_head("Training report") + "<table>";
-  const auto fact = [&](const std::string& name, const std::string& value) {
-    html += "<tr><td>" + escape_html(name) + "<td class=\"n\">" + escape_html(value) + "</tr>";
-  };
-  const LogRecord *last = nullptr, *validation = nullptr, *end = nullptr;
-  double fastest = 0;
+  const LogRecord *last = nullptr, *validation = nullptr, *end = nullptr, *start = nullptr;
   for (const LogRecord& record : history) {
-    if (record.kind == "train") {
-      last = &record;
-      fastest = std::max(fastest, record.value("tokens_per_second").value_or(0));
-    }
+    if (record.kind == "start" && !start) start = &record;
+    if (record.kind == "train") last = &record;
     if (record.kind == "validate") validation = &record;
     if (record.kind == "end") end = &record;
   }
-  fact("parameters", std::to_string(input.parameters));
+  std::string html =
+      report_page_head(input.name.empty() ? "Training report" : input.name + ": training report");
+  html += "<dl class=\"facts\">";
+  const auto fact = [&](const std::string& name, const std::string& value) {
+    html += "<div><dt>" + escape_html(name) + "</dt><dd>" + escape_html(value) + "</dd></div>";
+  };
+  const double seconds = last ? last->value("seconds").value_or(0) : 0;
+  fact("parameters", grouped(input.parameters));
   if (last) {
-    fact("steps", std::to_string(last->step) + " of " + std::to_string(input.steps));
-    const double seconds = last->value("seconds").value_or(0);
-    fact("time in steps", significant(seconds) + " s");
-    if (seconds > 0) {
-      fact("tokens/s", significant(last->value("tokens").value_or(0) / seconds) + " (best " +
-                           significant(fastest) + ")");
-    }
+    fact("steps", grouped(last->step) + " of " + grouped(input.steps));
     fact("training loss", significant(last->value("loss").value_or(0)));
   }
-  if (validation) {
-    for (const auto& [key, value] : validation->values)
-      fact("validation " + key, significant(value));
-  }
-  if (end) {
-    fact("final model", end->text);
-    for (const auto& [key, value] : end->values) {
-      if (key != "peak_rss_bytes") fact("final " + key, significant(value));
+  if (const LogRecord* scores = end ? end : validation) {
+    for (const auto& [key, value] : scores->values) {
+      if (key == "peak_rss_bytes") continue;
+      fact((end ? "final " : "validation ") + key, significant(value));
     }
   }
-  fact("planned memory", megabytes(input.planned_bytes));
+  if (seconds > 0) {
+    fact("time in steps", duration_text(seconds));
+    fact("tokens/s", grouped(static_cast<int64_t>(last->value("tokens").value_or(0) / seconds)));
+  }
   fact("peak memory", megabytes(input.peak_rss_bytes));
-  html += "</table><h2>Curves</h2><div class=\"curves\">";
-  html += curves_svg("loss", {curve_of(history, "train", "loss", "training"),
-                              curve_of(history, "validate", "loss", "validation")});
-  for (const char* key :
-       {"bleu", "chrf", "exact", "accuracy", "f1", "matthews", "pearson", "spearman"}) {
-    const Curve curve = curve_of(history, "validate", key, key);
-    if (!curve.points.empty()) html += curves_svg(key, {curve});
-  }
-  for (const char* key : {"learning_rate", "gradient_norm", "tokens_per_second"}) {
-    html += curves_svg(key, {curve_of(history, "train", key, "")});
-  }
-  html += "</div>";
-  if (validation && !validation->samples.empty()) {
-    html += "<h2>Samples of step " + std::to_string(validation->step) + "</h2>";
-    for (const std::string& sample : validation->samples) {
-      html += "<pre>" + escape_html(sample) + "</pre>";
-    }
-  }
-  html += "<h2>Settings</h2><table><tr><th>key<th>value<th>from<th>meaning</tr>";
-  for (const TrainSetting& s : input.settings) {
-    html += "<tr><td><code>" + escape_html(s.section + "." + s.key) + "</code><td><code>" +
-            escape_html(s.value) + "</code><td>" + escape_html(s.origin) + "<td>" +
-            escape_html(s.help) + "</tr>";
-  }
-  return html + "</table></html>\n";
+  html += "</dl><h2>Run</h2><div class=\"card\"><table>";
+  const auto row = [&](const std::string& name, const std::string& value) {
+    if (value.empty()) return;
+    html += "<tr><th>" + escape_html(name) + "<td>" + escape_html(value) + "</tr>";
+  };
+  for (const auto& [name, value] : input.facts) row(name, value);
+  if (input.planned_bytes > 0) row("planned memory", megabytes(input.planned_bytes));
+  row("best validation " + input.metric, best_text(history, input.metric));
+  if (end) row("final model", end->text);
+  if (start && start->value("time")) row("started", time_text(*start->value("time")));
+  row("updated", time_text(static_cast<double>(std::time(nullptr))));
+  html += "</table></div>";
+
+  const std::vector<Chart> charts = charts_of(history);
+  html += charts_html(charts);
+  if (validation) html += samples_html(*validation);
+  html += "<h2>Settings</h2><div class=\"card settings\">" +
+          settings_table(input.settings, /*all=*/false) +
+          "</div><details><summary>All settings, with the defaults</summary><div class=\"card "
+          "settings\">" +
+          settings_table(input.settings, /*all=*/true) + "</div></details>";
+  if (charts.empty()) return html + "</html>\n";
+  return html + "<script type=\"application/json\" id=\"curves-data\">" + charts_json(charts) +
+         "</script><script>" + std::string(report_script()) + "</script></html>\n";
 }
 
 }  // namespace heed

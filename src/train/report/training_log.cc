@@ -14,6 +14,23 @@ namespace heed {
 namespace {
 
 constexpr const char* kLogFile = "/log.jsonl";
+constexpr const char* kEventFolder = "/events";
+
+// The folder of event files, with those that are in the run's folder itself.
+std::string event_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const std::string events = folder + kEventFolder;
+  std::error_code failed;  // training does not stop for a file of figures
+  fs::create_directories(events, failed);
+  std::vector<fs::path> old;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) {
+      old.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : old) fs::rename(path, fs::path(events) / path.filename(), failed);
+  return events;
+}
 
 }  // namespace
 
@@ -76,7 +93,7 @@ std::vector<LogRecord> read_history(const std::string& folder, int64_t last_step
 TrainingLog::TrainingLog(const std::string& folder, int64_t resumed_step)
     : path_(folder + kLogFile),
       history_(read_history(folder, resumed_step)),
-      events_(folder, resumed_step > 0 ? resumed_step + 1 : 0) {
+      events_(event_folder(folder), resumed_step > 0 ? resumed_step + 1 : 0) {
   std::ifstream file(path_, std::ios::binary | std::ios::ate);
   if (!file || file.tellg() == 0) return;
   file.seekg(-1, std::ios::end);

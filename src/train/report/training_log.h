@@ -1,4 +1,5 @@
-// The log of a training: OUT/log.jsonl, one JSON object per line, and TensorBoard's event files.
+// The log of a training: OUT/log.jsonl, one JSON object per line, and TensorBoard's event files in
+// OUT/events, a new one for each start.
 //
 //   TrainingLog log("run", /*resumed_step=*/0);
 //   log.add({.kind = "train", .step = 50, .values = {{"loss", 5.1}}});
@@ -36,8 +37,9 @@ std::vector<LogRecord> read_history(const std::string& folder, int64_t last_step
 
 class TrainingLog {
  public:
-  // Continues after the records up to `resumed_step`. Throws invalid_argument if the file cannot be
-  // written.
+  // Continues after the records up to `resumed_step`. Event files that an earlier version wrote to OUT
+  // itself are moved to OUT/events: TensorBoard takes each folder as a run of its own. Throws
+  // invalid_argument if the file cannot be written.
   TrainingLog(const std::string& folder, int64_t resumed_step);
 
   void add(const LogRecord& record);

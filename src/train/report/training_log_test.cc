@@ -42,5 +42,25 @@ TEST_F(TrainingLogTest, GoesOnAfterAKill) {
   EXPECT_EQ(again.history()[2].value("loss"), 7.0);
 }
 
+// One file for each start, none of them beside the model; those of earlier versions join them.
+TEST_F(TrainingLogTest, KeepsEventFilesInAFolderOfTheirOwn) {
+  const std::string old = "events.out.tfevents.1.heed";
+  std::filesystem::rename(EventFile(path("other"), 0).path(), path(old));
+  std::filesystem::remove(path("other"));
+  for (const int64_t step : {0, 1, 2}) {
+    TrainingLog log(folder_, step);
+    log.add({.kind = "train", .step = step + 1, .values = {{"loss", 1}}});
+  }
+  EXPECT_THAT(file_names(), testing::UnorderedElementsAre("events", "log.jsonl"));
+  size_t files = 0, losses = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path("events"))) {
+    ++files;
+    losses += read_event_scalars(entry.path()).size();
+  }
+  EXPECT_EQ(files, 4u);
+  EXPECT_EQ(losses, 3u);
+  EXPECT_TRUE(std::filesystem::exists(path("events/" + old)));
+}
+
 }  // namespace
 }  // namespace heed

@@ -277,6 +277,37 @@ ValidationOptions TrainingRun::validation_options() const {
           .validator = options_.validator};
 }
 
+// What the report says beside the settings.
+RunFacts TrainingRun::report_facts() const {
+  const auto corpus_text = [](const BatchStream& stream, const CorpusOptions& corpus) {
+    std::string text = std::to_string(stream.examples()) + " examples, " +
+                       std::to_string(stream.corpus_tokens()) + " tokens";
+    for (const std::string& file : corpus.files) {
+      text += (&file == corpus.files.data() ? ": " : ", ") +
+              std::filesystem::path(file).filename().string();
+    }
+    return text;
+  };
+  RunFacts facts{{"recipe", recipe_.path},
+                 {"objective", std::string(name_of(recipe_.objective.options.kind))}};
+  std::vector<CorpusOptions> corpora = recipe_.data.corpora;
+  if (corpora.empty()) corpora = {recipe_.data.corpus};
+  CorpusOptions joined;
+  for (const CorpusOptions& corpus : corpora) {
+    joined.files.insert(joined.files.end(), corpus.files.begin(), corpus.files.end());
+  }
+  facts.emplace_back("training data", corpus_text(*data_.training, joined));
+  if (data_.validation) {
+    facts.emplace_back("validation data", corpus_text(*data_.validation, data_.validation_corpus));
+  }
+  std::error_code failed;
+  facts.emplace_back("Git revision", git_revision(std::filesystem::current_path(failed)));
+  const RunFacts machine = machine_facts(pool_.threads());
+  facts.insert(facts.end(), machine.begin(), machine.end());
+  if (!ranks_.alone()) facts.emplace_back("ranks", std::to_string(ranks_.size()));
+  return facts;
+}
+
 TrainerOptions TrainingRun::trainer_options(BatchSource& batches) {
   return {
       .network = *network_,
@@ -288,7 +319,8 @@ TrainerOptions TrainingRun::trainer_options(BatchSource& batches) {
       .save_beside_model =
           [this](const std::string& folder) {
             data_.tokenizer->save(folder);
-            write_task(folder, recipe_.objective.options.kind, data_.training->labels());
+            write_task(folder, recipe_.objective.options.kind, data_.training->labels(),
+                       has_text_pairs(recipe_));
             write_generation_config(folder, recipe_, data_.config);
           },
       .settings = {.train = recipe_.train,
@@ -296,6 +328,7 @@ TrainerOptions TrainingRun::trainer_options(BatchSource& batches) {
                    .optimizer = recipe_.optimizer,
                    .schedule = recipe_.schedule,
                    .list = resolved_settings(recipe_, &data_.config)},
+      .facts = report_facts(),
       .validation = validation_options(),
       .callbacks = {.progress = options_.progress, .note = options_.note, .stop = options_.stop}};
 }

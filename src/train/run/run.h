@@ -39,6 +39,7 @@ class TrainingRun {
   void fit_memory();
   void use_batches(const StepBatches& batches);
   ValidationOptions validation_options() const;
+  RunFacts report_facts() const;
   TrainerOptions trainer_options(BatchSource& batches);
 
   const TrainOptions& options_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -25,6 +26,14 @@ ScheduleOptions schedule_of(const TrainingSettings& settings) {
   ScheduleOptions schedule = settings.schedule;
   if (schedule.steps == 0) schedule.steps = settings.train.steps;
   return schedule;
+}
+
+// The name of the folder: "runs/small" is "small".
+std::string run_name(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::path path = std::filesystem::absolute(folder, failed).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename().string();
 }
 
 }  // namespace
@@ -139,6 +148,7 @@ void Trainer::load_newest() {
       {.kind = "start",
        .step = state_.step,
        .values = {{"steps", static_cast<double>(train().steps)},
+                  {"time", static_cast<double>(std::time(nullptr))},
                   {"parameters", static_cast<double>(parameter_count(o_.network.config()))}}});
 }
 
@@ -436,6 +446,8 @@ bool Trainer::finish() {
 void Trainer::write_report() {
   const std::string html = report_html({.settings = o_.settings.list,
                                         .history = log_->history(),
+                                        .name = run_name(o_.folder),
+                                        .facts = o_.facts,
                                         .steps = train().steps,
                                         .metric = validate().metric,
                                         .planned_bytes = result_.planned_bytes,

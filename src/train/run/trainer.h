@@ -22,6 +22,7 @@
 #include "train/ranks/gradient_exchange.h"
 #include "train/ranks/ranks.h"
 #include "train/recipe/recipe.h"
+#include "train/report/run_facts.h"
 #include "train/report/training_log.h"
 #include "train/run/batch_source.h"
 #include "train/run/checkpoint.h"
@@ -55,6 +56,7 @@ struct TrainerOptions {
   std::string folder;      // OUT
   std::function<void(const std::string& folder)> save_beside_model{};
   TrainingSettings settings;
+  RunFacts facts{};  // for the report
   ValidationOptions validation{};
   TrainCallbacks callbacks{};
 };
