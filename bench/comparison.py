@@ -2,7 +2,7 @@
 the machine, with the aim and the stored ratio of such a machine.
 
 A measurement is {"machine": {…}, "train": {CONFIG: {PROGRAM: {FIGURE: value}}}, "encode": …}; the groups are what
-bench/train_peers, encode_peers, generate_peers, translate_limits and long_sequences print with --json.
+bench/train_peers, encode_peers, generate_peers, translate_peers and long_sequences print with --json.
 """
 import json
 import os
@@ -10,7 +10,9 @@ import os
 # A ratio below this share of the stored one is a regression; smaller changes are noise of a shared machine.
 TOLERANCE = 0.85
 
-PEERS = {"tuned": "PyTorch tuned", "onnxruntime": "ONNX Runtime", "llama.cpp": "llama.cpp"}
+# Programs by the first part of their name; what follows is a variant: torch-compiled-bf16.
+PEERS = {"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "ctranslate2": "CTranslate2", "llama.cpp": "llama.cpp",
+         "tuned": "PyTorch tuned"}  # the last one in files before PyTorch 2
 
 # Aims by group, configuration and figure. None: shown only.
 TRAIN_SPEED = {"tiny": 2, "small": 1.4, "base": 1.2, "nano": 1.6, "gpt2": 1.2}
@@ -21,8 +23,9 @@ ENCODE_SHARE = {"f32": 0.9}
 GENERATE_SPEED = 1
 GENERATE_SHARE = {"f32": 0.95, "f16": 0.92, "int8": 0.85, "int4": 0.75}
 PROMPT_SHARE = {"f32": 0.85, "int8": 1.5 * 0.85}
-# Beyond base f32 the aims are multiples of CTranslate2's speed: 2 (one sentence) and 1.3 in base int8, 1.5 in tiny.
-# These are the shares that it reached on two cores of Zen 3, times that factor.
+# Multiples of CTranslate2's speed, by the model and the weight type of the configuration, and for one sentence.
+TRANSLATE_SPEED = {"base-f32": 1, "base-int8": 1.3, "base-int8-1": 2, "tiny-f32": 1.5, "tiny-int8": 1.5}
+# Beyond base f32, the shares that CTranslate2 reached on two cores of Zen 3, times these factors.
 TRANSLATE_SHARE = {"base-f32-1": 0.85, "base-f32-1-beam": 0.85, "base-f32-32": 0.75, "base-f32-32-beam": 0.75,
                    "base-int8-1": 0.62, "base-int8-1-beam": 0.56, "base-int8-32": 1.26, "base-int8-32-beam": 1.40,
                    "tiny-f32-1": 0.18, "tiny-f32-1-beam": 0.23, "tiny-f32-32": 0.62, "tiny-f32-32-beam": 0.65,
@@ -34,7 +37,25 @@ DOUBLING = 2 / 2.2  # with a window, twice the length in at most 2.2 times the t
 
 def row(group, config, figure, unit, heed, peer, peer_name, aim=None):
     return {"group": group, "config": config, "name": f"{group} {config}, {figure}", "figure": figure, "unit": unit,
-            "heed": heed, "peer": peer, "peer_name": peer_name, "ratio": heed / peer, "aim": aim}
+            "heed": heed, "peer": peer, "peer_name": peer_name, "variant": "", "ratio": heed / peer, "aim": aim}
+
+
+class Peer:
+    """Figures of another program."""
+
+    def __init__(self, program, figures):
+        name, _, variant = program.partition("-")
+        self.figures = figures
+        self.name = " ".join(filter(None, (PEERS[name], figures.get("version"))))
+        self.variant = variant.replace("-", " ")
+
+    def row(self, group, config, figure, key, heed, aim=None):
+        made = row(group, config, figure, "tokens/s", heed[key], self.figures[key], self.name, aim)
+        return {**made, "variant": self.variant, "stored_as": f"{made['name']} ({self.name})"}
+
+    def memory_row(self, group, config, heed, aim=None, figure="memory"):
+        made = memory_row(group, config, heed, self.figures, self.name, aim, figure)
+        return {**made, "variant": self.variant, "stored_as": f"{made['name']} ({self.name})"}
 
 
 def memory_row(group, config, heed, peer, peer_name, aim=None, figure="memory"):
@@ -62,21 +83,24 @@ def share_row(group, config, figure, heed, keys, aim=None):
 
 
 def peer_in(programs):
-    """(name, figures) of the other program; None if it was not installed."""
-    return next(((PEERS[name], figures) for name, figures in programs.items() if name in PEERS), None)
+    """The fastest of the other programs and their variants; None if none was installed."""
+    found = [(program, figures) for program, figures in programs.items() if program.partition("-")[0] in PEERS]
+    return Peer(*max(found, key=lambda item: item[1]["tokens_per_second"])) if found else None
 
 
 def train_rows(config, programs):
     heed, peer = programs["heed"], peer_in(programs)
     if peer:
-        yield row("train", config, "speed", "tokens/s", heed["tokens_per_second"], peer[1]["tokens_per_second"],
-                  peer[0], TRAIN_SPEED[config])
-        yield memory_row("train", config, heed, peer[1], peer[0], TRAIN_MEMORY)
+        yield peer.row("train", config, "speed", "tokens_per_second", heed, TRAIN_SPEED[config])
+        yield peer.memory_row("train", config, heed, TRAIN_MEMORY)
         bf16 = programs.get("heed-bf16")  # the moments of Adam
         if bf16:
-            yield row("train", config, "speed in bf16", "tokens/s", bf16["tokens_per_second"],
-                      peer[1]["tokens_per_second"], peer[0], TRAIN_SPEED[config])
-            yield memory_row("train", config, bf16, peer[1], peer[0], TRAIN_MEMORY, "memory in bf16")
+            yield peer.row("train", config, "speed in bf16", "tokens_per_second", bf16, TRAIN_SPEED[config])
+            yield peer.memory_row("train", config, bf16, TRAIN_MEMORY, "memory in bf16")
+        # Heed trains in f32: the same without autocast, if that is not the fastest anyway.
+        f32 = peer_in({program: figures for program, figures in programs.items() if not program.endswith("-bf16")})
+        if f32 and f32.variant != peer.variant:
+            yield f32.row("train", config, "speed, both in f32", "tokens_per_second", heed)
     yield share_row("train", config, "share", heed, GEMM, TRAIN_SHARE.get(config))
 
 
@@ -84,9 +108,8 @@ def encode_rows(config, programs):
     heed, peer = programs["heed"], peer_in(programs)
     type_name = config.split("-")[0]
     if peer:
-        yield row("encode", config, "speed", "tokens/s", heed["tokens_per_second"], peer[1]["tokens_per_second"],
-                  peer[0], ENCODE_SPEED[type_name])
-        yield memory_row("encode", config, heed, peer[1], peer[0])
+        yield peer.row("encode", config, "speed", "tokens_per_second", heed, ENCODE_SPEED[type_name])
+        yield peer.memory_row("encode", config, heed)
     yield share_row("encode", config, "share", heed, GEMM, ENCODE_SHARE.get(type_name))
 
 
@@ -94,19 +117,25 @@ def generate_rows(config, programs):
     heed, peer = programs["heed"], peer_in(programs)
     if peer:
         for figure, key in (("speed", "tokens_per_second"), ("prompt speed", "prompt_tokens_per_second")):
-            yield row("generate", config, figure, "tokens/s", heed[key], peer[1][key], peer[0], GENERATE_SPEED)
-        yield memory_row("generate", config, heed, peer[1], peer[0])
+            yield peer.row("generate", config, figure, key, heed, GENERATE_SPEED)
+        yield peer.memory_row("generate", config, heed)
     yield share_row("generate", config, "share", heed, READING, GENERATE_SHARE[config])
     yield share_row("generate", config, "prompt share", heed, PROMPT_GEMM, PROMPT_SHARE.get(config))
 
 
 def translate_rows(config, programs):
     """One sentence is bound by reading weights, many by arithmetic; a tiny model's weights stay in the caches."""
-    heed = programs["heed"]
-    reads = config.startswith("base") and "-32" not in config
+    heed, peer = programs["heed"], peer_in(programs)
+    size, type_name, sentences, *_ = config.split("-")
+    if peer:
+        aim = TRANSLATE_SPEED.get(f"{size}-{type_name}-{sentences}", TRANSLATE_SPEED[f"{size}-{type_name}"])
+        yield peer.row("translate", config, "speed", "tokens_per_second", heed, aim)
+    reads = size == "base" and sentences != "32"
     yield share_row("translate", config, "share", heed, READING if reads else GEMM, TRANSLATE_SHARE.get(config))
-    if "peak_rss_bytes" in heed:  # compared with the size of the weights
-        weights = heed["parameters"] * WEIGHT_BYTES[config.split("-")[1]]
+    if peer:
+        yield peer.memory_row("translate", config, heed)
+    elif "peak_rss_bytes" in heed:  # compared with the size of the weights
+        weights = heed["parameters"] * WEIGHT_BYTES[type_name]
         yield memory_row("translate", config, heed, {"peak_rss_bytes": weights}, "the weights alone")
 
 
@@ -159,10 +188,23 @@ def find_stored(stored, machine):
     return next((entry for entry in stored if entry["machine"] == machine), None)
 
 
+def stored_as(r):
+    """The name of a row in the stored ratios: with the program and its version, because another one is another
+    comparison."""
+    return r.get("stored_as", r["name"])
+
+
+def name_of(stored_name):
+    """The name of a row, of its stored one: without the program."""
+    return stored_name.partition(" (")[0]
+
+
 def with_stored(stored, measurement, rows):
-    """`stored`, with these rows' ratios in the place of older ones."""
+    """`stored`, with these rows' ratios in the place of older ones, also of those with other programs."""
     entry = find_stored(stored, measurement["machine"]) or {"machine": measurement["machine"], "ratios": {}}
-    ratios = {**entry["ratios"], **{r["name"]: round(r["ratio"], 3) for r in rows}}
+    names = {r["name"] for r in rows}
+    ratios = {**{name: ratio for name, ratio in entry["ratios"].items() if name_of(name) not in names},
+              **{stored_as(r): round(r["ratio"], 3) for r in rows}}
     fresh = {"machine": measurement["machine"], "date": measurement["date"], "ratios": ratios}
     return [other for other in stored if other["machine"] != measurement["machine"]] + [fresh]
 
@@ -171,7 +213,7 @@ def evaluate(rows, entry):
     """Adds to each row the stored ratio and a verdict: "" (fine, or no aim), "below aim", "regressed"."""
     ratios = entry["ratios"] if entry else {}
     for r in rows:
-        r["stored"] = ratios.get(r["name"])
+        r["stored"] = ratios.get(stored_as(r))
         if r["stored"] is not None and r["ratio"] < TOLERANCE * r["stored"]:
             r["verdict"] = "regressed"
         else:
@@ -188,7 +230,7 @@ def not_measured(measurement, rows, entry):
     programs that are not installed."""
     names = {r["name"] for r in rows}
     stored = entry["ratios"] if entry else {}
-    return [name for name in stored if name not in names and name.split()[0] in measurement]
+    return [name for name in stored if name_of(name) not in names and name.split()[0] in measurement]
 
 
 def figure_text(value, unit):
@@ -204,7 +246,7 @@ COLUMNS = ("name", "Heed", "peer", "", "ratio", "aim", "stored", "")
 
 def cells(r):
     return (r["name"], figure_text(r["heed"], r["unit"]), figure_text(r["peer"], r["unit"]),
-            f"{r['unit']}, {r['peer_name']}", ratio_text(r["ratio"]), ratio_text(r["aim"]), ratio_text(r["stored"]),
+            f"{r['unit']}, {r['peer_name']}" + (f" ({r['variant']})" if r["variant"] else ""), ratio_text(r["ratio"]), ratio_text(r["aim"]), ratio_text(r["stored"]),
             r["verdict"])
 
 

@@ -19,7 +19,9 @@ MEASUREMENT = {
     "train": {"tiny": {
         "heed": {"tokens_per_second": 24000.0, "gflops": 66.0, "gemm_limit_gflops": 100.0, "peak_rss_bytes": 400e6},
         "heed-bf16": {"tokens_per_second": 23000.0, "peak_rss_bytes": 250e6},
-        "tuned": {"tokens_per_second": 10000.0, "peak_rss_bytes": 600e6}}},
+        "torch-eager-f32": {"tokens_per_second": 8000.0, "peak_rss_bytes": 700e6, "version": "2.9.1"},
+        "torch-compiled-f32": {"tokens_per_second": 9600.0, "peak_rss_bytes": 900e6, "version": "2.9.1"},
+        "torch-compiled-bf16": {"tokens_per_second": 10000.0, "peak_rss_bytes": 600e6, "version": "2.9.1"}}},
     "encode": {"f32-8": {
         "heed": {"tokens_per_second": 1000.0, "gflops": 80.0, "gemm_limit_gflops": 100.0, "peak_rss_bytes": 500e6},
         "onnxruntime": {"tokens_per_second": 800.0, "peak_rss_bytes": 1000e6}}},
@@ -29,6 +31,9 @@ MEASUREMENT = {
                  "fraction_of_bandwidth": 0.95},
         "llama.cpp": {"tokens_per_second": 125.0, "prompt_tokens_per_second": 300.0, "peak_rss_bytes": 300e6}}},
     "translate": {
+        "base-int8-1-beam": {"heed": {"tokens_per_second": 300.0, "gbs": 8.0, "bandwidth_limit_gbs": 10.0,
+                                      "gflops": 40.0, "gemm_limit_gflops": 100.0, "peak_rss_bytes": 100e6},
+                             "ctranslate2": {"tokens_per_second": 200.0, "peak_rss_bytes": 150e6, "version": "4.8.4"}},
         "base-f32-1": {"heed": {"gbs": 8.0, "bandwidth_limit_gbs": 10.0, "gflops": 3.0, "gemm_limit_gflops": 100.0,
                                 "parameters": 60e6, "peak_rss_bytes": 300e6}},
         "tiny-int8-32-beam": {"heed": {"gbs": 8.0, "bandwidth_limit_gbs": 10.0, "gflops": 40.0,
@@ -42,16 +47,29 @@ MEASUREMENT = {
 }
 RATIOS = {
     "train tiny, speed": 2.4, "train tiny, memory": 1.5, "train tiny, share": 0.66,
-    "train tiny, speed in bf16": 2.3, "train tiny, memory in bf16": 2.4,
+    "train tiny, speed in bf16": 2.3, "train tiny, memory in bf16": 2.4, "train tiny, speed, both in f32": 2.5,
     "encode f32-8, speed": 1.25, "encode f32-8, memory": 2.0, "encode f32-8, share": 0.8,
     "generate int8, speed": 0.8, "generate int8, prompt speed": 3.0, "generate int8, memory": 1.5,
     "generate int8, share": 0.95, "generate int8, prompt share": 1.5,
-    "translate base-f32-1, share": 0.8, "translate base-f32-1, memory": 0.8, "translate tiny-int8-32-beam, share": 0.4,
+    "translate base-int8-1-beam, speed": 1.5, "translate base-int8-1-beam, share": 0.8,
+    "translate base-int8-1-beam, memory": 1.5, "translate base-f32-1, share": 0.8, "translate base-f32-1, memory": 0.8, "translate tiny-int8-32-beam, share": 0.4,
     "long causal-512, share": 0.65, "long window-2048, doubling": 0.8,
     "long window-4096, doubling": 0.95,
 }
-BELOW_AIM = ["train tiny, memory", "encode f32-8, share", "generate int8, speed", "translate base-f32-1, share",
-             "translate tiny-int8-32-beam, share", "long window-2048, doubling"]
+BELOW_AIM = ["train tiny, memory", "encode f32-8, share", "generate int8, speed", "translate base-int8-1-beam, speed",
+             "translate base-f32-1, share", "translate tiny-int8-32-beam, share", "long window-2048, doubling"]
+PROGRAMS = {"train": "PyTorch 2.9.1", "encode": "ONNX Runtime", "generate": "llama.cpp",
+            "translate": "CTranslate2 4.8.4"}
+
+
+def as_stored(ratios):
+    """With the program in the name, as it is stored; limits have none."""
+    def stored_name(name):
+        if name.endswith(("share", "doubling")) or name == "translate base-f32-1, memory":
+            return name
+        return f"{name} ({PROGRAMS[name.split()[0]]})"
+
+    return {stored_name(name): ratio for name, ratio in ratios.items()}
 
 
 def named(rows, name):
@@ -65,11 +83,27 @@ class Rows(unittest.TestCase):
 
     def test_a_missing_program_leaves_the_shares(self):
         measurement = copy.deepcopy(MEASUREMENT)
-        for group, config, program in (("train", "tiny", "tuned"), ("encode", "f32-8", "onnxruntime"),
-                                       ("generate", "int8", "llama.cpp")):
-            del measurement[group][config][program]
+        for group, config in (("train", "tiny"), ("encode", "f32-8"), ("generate", "int8")):
+            measurement[group][config] = {"heed": measurement[group][config]["heed"]}
         self.assertEqual([r["name"] for r in comparison.rows_of(measurement)],
                          [name for name in RATIOS if name.endswith("share") or name[:4] in ("long", "tran")])
+
+    def test_the_fastest_variant_counts(self):
+        measurement = copy.deepcopy(MEASUREMENT)
+        found = named(comparison.rows_of(measurement), "train tiny, speed")
+        self.assertEqual((found["peer"], found["peer_name"], found["variant"]), (10000, "PyTorch 2.9.1", "compiled bf16"))
+        measurement["train"]["tiny"]["torch-eager-f32"]["tokens_per_second"] = 12000.0
+        rows = comparison.rows_of(measurement)
+        self.assertEqual(named(rows, "train tiny, speed")["variant"], "eager f32")
+        self.assertEqual(named(rows, "train tiny, memory")["peer"], 700)
+        self.assertNotIn("train tiny, speed, both in f32", [r["name"] for r in rows])  # it is the row above
+
+    def test_files_of_earlier_programs_are_read(self):
+        measurement = copy.deepcopy(MEASUREMENT)
+        programs = measurement["train"]["tiny"]
+        measurement["train"]["tiny"] = {"heed": programs["heed"], "tuned": programs["torch-compiled-bf16"]}
+        del measurement["train"]["tiny"]["tuned"]["version"]
+        self.assertEqual(named(comparison.rows_of(measurement), "train tiny, speed")["peer_name"], "PyTorch tuned")
 
     def test_a_missing_group_is_left_out(self):
         measurement = {key: value for key, value in MEASUREMENT.items() if key != "train"}
@@ -87,7 +121,7 @@ class Best(unittest.TestCase):
 
 class Evaluate(unittest.TestCase):
     def evaluated(self, ratios, machine=MACHINE):
-        stored = [{"machine": machine, "date": "2026-01-01", "ratios": ratios}]
+        stored = [{"machine": machine, "date": "2026-01-01", "ratios": as_stored(ratios)}]
         return comparison.evaluate(comparison.rows_of(MEASUREMENT), comparison.find_stored(stored, MACHINE))
 
     def test_aims(self):
@@ -109,28 +143,39 @@ class Evaluate(unittest.TestCase):
             self.assertIsNone(named(rows, "train tiny, speed")["stored"])
 
 
+    def test_other_versions_of_a_program_are_not_compared_with(self):
+        stored = [{"machine": MACHINE, "date": "2026-01-01", "ratios": {"train tiny, speed (PyTorch tuned)": 100.0}}]
+        rows = comparison.evaluate(comparison.rows_of(MEASUREMENT), stored[0])
+        self.assertIsNone(named(rows, "train tiny, speed")["stored"])
+        self.assertEqual(comparison.not_measured(MEASUREMENT, rows, stored[0]), [])
+        fresh = comparison.with_stored(stored, MEASUREMENT, rows)[0]["ratios"]
+        self.assertEqual([name for name in fresh if name.startswith("train tiny, speed (")],
+                         ["train tiny, speed (PyTorch 2.9.1)"])
+
+
 class Storing(unittest.TestCase):
     def test_own_ratios_change_and_all_others_stay(self):
         other = {"machine": {**MACHINE, "threads": 8}, "date": "2025-01-01", "ratios": {"train tiny, speed": 9.0}}
-        own = {"machine": MACHINE, "date": "2025-01-01", "ratios": {"train tiny, speed": 1.0, "train big, speed": 3.0}}
+        own = {"machine": MACHINE, "date": "2025-01-01", "ratios": as_stored({
+            "train tiny, speed": 1.0, "train big, speed": 3.0})}
         fresh = comparison.with_stored([other, own], MEASUREMENT, comparison.rows_of(MEASUREMENT))
         self.assertEqual(comparison.find_stored(fresh, other["machine"]), other)
         kept = comparison.find_stored(fresh, MACHINE)
         self.assertEqual(kept["date"], "2026-01-02")
-        self.assertEqual(kept["ratios"], {**RATIOS, "train big, speed": 3.0})
+        self.assertEqual(kept["ratios"], as_stored({**RATIOS, "train big, speed": 3.0}))
         self.assertEqual(len(fresh), 2)
 
 
 class Pictures(unittest.TestCase):
     def test_a_bar_for_each_row(self):
         rows = comparison.evaluate(comparison.rows_of(MEASUREMENT), None)
-        for svg, bars in ((comparison_chart.peers_svg(rows), 4), (comparison_chart.limits_svg(rows), 7)):
+        for svg, bars in ((comparison_chart.peers_svg(rows), 5), (comparison_chart.limits_svg(rows), 8)):
             self.assertEqual(len(xml.fromstring(svg).findall("{http://www.w3.org/2000/svg}rect")), bars)
 
     def test_a_line_of_markdown_for_each_row(self):
         rows = comparison.evaluate(comparison.rows_of(MEASUREMENT), None)
         text = comparison_chart.markdown(rows)
-        self.assertIn("| tiny | speed | 24,000 | 10,000 | tokens/s, PyTorch tuned | 2.40 | 2.00 |\n", text)
+        self.assertIn("| tiny | speed | 24,000 | 10,000 | tokens/s, PyTorch 2.9.1 (compiled bf16) | 2.40 | 2.00 |\n", text)
         self.assertIn("| int8 | speed | 100 | 125 | tokens/s, llama.cpp | 0.80 (missed) | 1.00 |\n", text)
         self.assertEqual(text.count("\n| ") + 1, len(rows) + 2 * 5)  # a heading and a rule for each of five groups
 
@@ -148,9 +193,9 @@ class Script(unittest.TestCase):
 
             first = self.run_script(*flags, "--store")
             self.assertEqual(first.returncode, 0, first.stderr)
-            self.assertRegex(first.stdout, r"(?m)^train tiny, speed +24,000 +10,000 +tokens/s, PyTorch tuned +2.40 +2.00 +–$")
+            self.assertRegex(first.stdout, r"(?m)^train tiny, speed +24,000 +10,000 +tokens/s, PyTorch 2.9.1 \(compiled bf16\) +2.40 +2.00 +–$")
             self.assertRegex(first.stdout, r"(?m)^generate int8, speed .* 0.80 +1.00 +– +below aim$")
-            self.assertIn("10 of 16 aims are reached", first.stdout)
+            self.assertIn("11 of 18 aims are reached", first.stdout)
             self.assertIn("No ratios are stored for a machine like this", first.stdout)
 
             same = self.run_script(*flags)
@@ -181,12 +226,12 @@ class Script(unittest.TestCase):
             self.assertEqual(self.run_script("--from", *paths).returncode, 2)
 
     def test_stored_rows_that_were_not_measured_are_listed(self):
-        entry = {"machine": MACHINE, "date": "2026-01-01", "ratios": {
-            "train tiny, speed": 2.4, "train small, speed": 1.5, "encode f32-1, share": 0.9}}
+        entry = {"machine": MACHINE, "date": "2026-01-01", "ratios": as_stored({
+            "train tiny, speed": 2.4, "train small, speed": 1.5, "encode f32-1, share": 0.9})}
         measurement = {key: value for key, value in MEASUREMENT.items() if key != "encode"}
         rows = comparison.evaluate(comparison.rows_of(measurement), entry)
         text = comparison.summary_text(measurement, rows, entry)
-        self.assertIn("not measured, but stored (1):\n  train small, speed: 1.50", text)  # encode was not requested
+        self.assertIn("not measured, but stored (1):\n  train small, speed (PyTorch 2.9.1): 1.50", text)  # encode was not requested
 
     def test_nothing_quick_is_stored(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -215,6 +260,33 @@ class Script(unittest.TestCase):
         done = self.run_script("--heed", "/no/such/heed")
         self.assertEqual(done.returncode, 2)
         self.assertEqual(len(done.stderr.splitlines()), 2)
+
+
+class Programs(unittest.TestCase):
+    """The comparisons run without the other programs, and say so."""
+
+    def test_without_the_virtual_environment(self):
+        with tempfile.TemporaryDirectory() as folder:
+            heed = os.path.join(folder, "heed")
+            with open(heed, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\necho '{\"tokens_per_second\": 5, \"batch_ms\": 1}'\n")
+            os.chmod(heed, 0o755)
+            for script, config, program in (("train_peers", "tiny", "PyTorch"), ("encode_peers", "f32-1", "ONNX Runtime"),
+                                            ("translate_peers", "tiny-f32-1", "CTranslate2")):
+                with self.subTest(script):
+                    done = subprocess.run([sys.executable, "-B", os.path.join(peers.HERE, script), "--json", "--rounds", "1",
+                                           "--heed", heed, "--venv", os.path.join(folder, "none"), config],
+                                          text=True, capture_output=True)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(json.loads(done.stdout)["configs"], {config: {"heed": {"tokens_per_second": 5, "batch_ms": 1}}})
+                    self.assertRegex(done.stderr, f"note: without {program}: .*scripts/bench --install")
+
+    def test_versions_are_pinned(self):
+        with open(peers.PINNED, encoding="utf-8") as file:
+            lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+        self.assertLessEqual({"torch", "ctranslate2", "onnxruntime"}, {line.split("==")[0] for line in lines})
+        for line in lines:
+            self.assertRegex(line, r"^[a-z0-9-]+==[0-9.]+$")
 
 
 if __name__ == "__main__":

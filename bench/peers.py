@@ -2,12 +2,16 @@
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 BUILD = os.path.normpath(os.path.join(HERE, "../build/peers"))  # npm packages and models
+PINNED = os.path.join(HERE, "peers.txt")
+VENV = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "heed", "peers")
+INSTALL = "scripts/bench --install"
 
 
 def fail(error, hint):
@@ -29,6 +33,41 @@ def run_node(script, *arguments):
                {"NODE_PATH": os.path.join(BUILD, "node_modules")})
 
 
+def python_of(venv):
+    return os.path.join(venv, "bin", "python")
+
+
+def install(venv):
+    """Makes the virtual environment with the packages of peers.txt, or completes it."""
+    print(f"installing the packages of bench/peers.txt to {venv} …", file=sys.stderr)
+    try:
+        if not os.path.exists(python_of(venv)):
+            subprocess.run([sys.executable, "-m", "venv", venv], stdout=sys.stderr, check=True)
+        subprocess.run([python_of(venv), "-m", "pip", "install", "--quiet", "--requirement", PINNED],
+                       stdout=sys.stderr, check=True)
+    except subprocess.CalledProcessError as error:
+        fail(f"{' '.join(error.cmd)} failed", "it needs python3-venv, the registry of pip, and some gigabytes of disk")
+
+
+def version_of(package, venv, program):
+    """The version of a package of the virtual environment; None, with a note, if it cannot be used."""
+    code = f"import importlib.metadata, {package}; print(importlib.metadata.version('{package}'))"
+    if not os.path.exists(python_of(venv)):
+        print(f"note: without {program}: there is no virtual environment {venv}; {INSTALL} makes it", file=sys.stderr)
+        return None
+    done = subprocess.run([python_of(venv), "-c", code], text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if done.returncode != 0:
+        print(f"note: without {program}: {venv} has no package {package} that runs; {INSTALL} installs it",
+              file=sys.stderr)
+        return None
+    return done.stdout.strip()
+
+
+def run_python(venv, script, *arguments, environment=None):
+    """The JSON that a script of bench/ prints, run in the virtual environment."""
+    return run([python_of(venv), "-B", os.path.join(HERE, script), *map(str, arguments)], environment)
+
+
 def has_npm_package(name, version, *parts):
     """Whether the package is in build/peers; installs it there if not, with only the optional dependencies `parts`.
     Install scripts are disabled."""
@@ -47,12 +86,15 @@ def has_npm_package(name, version, *parts):
     return False
 
 
-def model_file(script, type_name, suffix):
+def model_file(interpreter, script, type_name, suffix):
     """The model with random weights that a script of bench/ writes; cached until the script changes."""
-    path = os.path.join(BUILD, f"{os.path.splitext(script)[0]}-{type_name}.{suffix}")
+    path = os.path.join(BUILD, f"{os.path.splitext(script)[0]}-{type_name}{suffix}")
     writer = os.path.join(HERE, script)
     if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(writer):
-        subprocess.run(["node", writer, type_name, path + ".part"], check=True)
+        os.makedirs(BUILD, exist_ok=True)
+        for folder in (path, path + ".part"):  # if the model is one
+            shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([interpreter, writer, type_name, path + ".part"], check=True)
         os.replace(path + ".part", path)
     return path
 
@@ -131,6 +173,7 @@ def parse_flags(document, configs, add_more=None, seconds=3):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=seconds, help="of each program in each round")
     parser.add_argument("--heed", default=os.path.join(HERE, "../build/release/bin/heed"))
+    parser.add_argument("--venv", default=VENV, metavar="DIR", help="virtual environment with other programs")
     parser.add_argument("--json", action="store_true")
     if add_more:
         add_more(parser)

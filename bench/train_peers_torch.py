@@ -1,8 +1,8 @@
-"""One training configuration in PyTorch's eager mode, tuned; for bench/train_peers.
+"""One training configuration in PyTorch, eager or compiled, in f32 or with autocast to bf16; for bench/train_peers.
 
-A fair comparison: one matmul for q, k and v, masks added inside batched matmuls, contiguous heads, Adam over all
-tensors at once, gradients set to None. The layouts are those of Heed's presets: the paper's (post-norm, ReLU, one
-embedding for all) and GPT-2's (pre-norm, GELU).
+A fair comparison: one matmul for q, k and v, fused attention where there is no dropout (with dropout PyTorch has none
+for CPUs; then masks are added inside batched matmuls), contiguous heads, fused Adam, gradients set to None. The layouts
+are those of Heed's presets: the paper's (post-norm, ReLU, one embedding for all) and GPT-2's (pre-norm, GELU).
 """
 import argparse
 import json
@@ -50,6 +50,10 @@ class Attention(nn.Module):
             k, v = self.split(self.memory(memory), 2)
         else:
             q, k, v = self.split(self.first(x), 3)
+        if self.p == 0:
+            q, k, v = (t.view(batch, self.heads, -1, width // self.heads) for t in (q, k, v))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=mask is not None)
+            return self.out(y.transpose(1, 2).reshape(batch, length, width))
         scale = 1 / math.sqrt(q.shape[-1])
         if mask is None:
             scores = torch.bmm(q * scale, k.transpose(1, 2))
@@ -138,21 +142,27 @@ def main():
         parser.add_argument("--" + flag, type=int, required=True)
     parser.add_argument("--dropout", type=float, required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--mode", choices=("eager", "compiled"), required=True)
+    parser.add_argument("--type", choices=("f32", "bf16"), required=True)
     o = parser.parse_args()
     torch.set_num_threads(o.threads)
     torch.manual_seed(1)
     model = Model(o.name, o.vocabulary, o.length, o.dropout).train()
-    optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, foreach=True)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    run = torch.compile(model) if o.mode == "compiled" else model
     batch = [torch.randint(0, o.vocabulary, (o.sequences, o.length)) for _ in range(3)]
 
     def step():
         wall, cpu = time.perf_counter(), time.process_time()
         optimizer.zero_grad(set_to_none=True)
-        model(*batch).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=o.type == "bf16"):
+            loss = run(*batch)
+        loss.backward()
         optimizer.step()
         return time.perf_counter() - wall, time.process_time() - cpu
 
-    step()
+    for _ in range(2):  # compiles, and allocates the moments
+        step()
     times = []
     end = time.perf_counter() + o.seconds
     while len(times) < 3 or time.perf_counter() < end:
@@ -164,6 +174,7 @@ def main():
         "step_ms": 1e3 * seconds,
         "cpu_ms": 1e3 * min(cpu for _, cpu in times),
         "peak_rss_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "version": torch.__version__.split("+")[0],
         "parameters": sum(p.numel() for p in model.parameters()),
     }))
 

@@ -4,9 +4,12 @@ Run by tests/cli/with_models, with the Python that the module was built for.
 """
 
 import ast
+import inspect
 import json
+import operator
 import os
 import pathlib
+import pydoc
 import signal
 import subprocess
 import sys
@@ -249,6 +252,8 @@ class TestModel(unittest.TestCase):
         self.assertEqual(raised.exception.code, "unsupported")
         with self.assertRaisesRegex(TypeError, "no option 'thread'; did you mean 'threads'"):
             heed.load(MODELS / "bert", thread=2)
+        with self.assertRaisesRegex(TypeError, "no option 'special_token'; did you mean 'special_tokens'"):
+            load("bert").tokenize("the cat", special_token=False)
 
 
 def train(out, steps=4, **options):
@@ -303,6 +308,10 @@ class TestTrain(unittest.TestCase):
                        set={"data.folder": "no/such", "data.train": ["a \"quoted\" name.txt"]})
         with self.assertRaises(TypeError):
             heed.train(GOLDEN / "train" / "tiny.toml", out=self.out, set={5: 2})
+        with self.assertRaisesRegex(TypeError, "no option 'sett'; did you mean 'set'"):
+            heed.train(GOLDEN / "train" / "tiny.toml", out=self.out, sett={})
+        with self.assertRaisesRegex(TypeError, "out: expected a path, found 5"):
+            heed.train(GOLDEN / "train" / "tiny.toml", out=5)
         with self.assertRaises(heed.Error):
             train(self.out, memory="4 apples")
 
@@ -363,22 +372,118 @@ class TestStub(unittest.TestCase):
                     found = vars(getattr(heed, node.name))
                     self.assertEqual(self.public(self.names_of(node.body)), self.public(found))
 
-    def test_options(self):
-        """What a function takes by keyword is what its TypedDict has."""
-        options = {node.name: set(self.names_of(node.body)) for node in self.tree.body if isinstance(node, ast.ClassDef)}
-        options["_TranslateOptions"] |= options["_GenerateOptions"]
-        model = load("marian")
-        for name, call in (("_LoadOptions", lambda **o: heed.load(MODELS / "marian", **o)),
-                           ("_TranslateOptions", lambda **o: model.translate("the cat", **o)),
-                           ("_GenerateOptions", lambda **o: model.generate("the cat", **o)),
-                           ("_GenerateOptions", lambda **o: model.stream("the cat", **o)),
-                           ("_EmbedOptions", lambda **o: model.embed("the cat", **o)),
-                           ("_ScoreOptions", lambda **o: model.score(("the cat", "a dog"), **o))):
+    def functions(self):
+        """(name, node) of the functions that take options; of overloads each."""
+        for node in self.tree.body:
+            if isinstance(node, ast.FunctionDef) and node.args.kwonlyargs:
+                yield node.name, node
+            elif isinstance(node, ast.ClassDef):
+                for inner in node.body:
+                    if isinstance(inner, ast.FunctionDef) and inner.args.kwonlyargs:
+                        yield f"{node.name}.{inner.name}", inner
+
+    def test_signatures(self):
+        """inspect has the parameters and defaults of the stub: no **kwargs."""
+        found = dict(self.functions())
+        self.assertIn("Model.translate", found)
+        for name, node in self.functions():
             with self.subTest(name):
+                signature = inspect.signature(operator.attrgetter(name)(heed))
+                self.assertEqual(list(signature.parameters), [a.arg for a in node.args.args + node.args.kwonlyargs])
+                for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults):
+                    parameter = signature.parameters[argument.arg]
+                    self.assertEqual(parameter.kind, parameter.KEYWORD_ONLY)
+                    self.assertEqual(parameter.default, ast.literal_eval(default))
+
+    def test_options(self):
+        """What a function takes by keyword is what its signature says, with defaults that it accepts."""
+        model = load("marian")
+        recipe = GOLDEN / "train" / "tiny.toml"
+        for function, arguments in ((heed.load, (MODELS / "marian",)), (model.translate, ("the cat",)),
+                                    (model.generate, ("the cat",)), (load("gpt2").stream, ("the cat",)),
+                                    (load("bert").embed, ("the cat",)), (model.score, (("the cat", "a dog"),)),
+                                    (model.tokenize, ("the cat",)), (model.detokenize, ([5],)), (heed.train, (recipe,))):
+            with self.subTest(function.__name__):
                 with self.assertRaises(TypeError) as raised:
-                    call(no_such_option=1)
+                    function(*arguments, no_such_option=1)
+                options = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()
+                           if parameter.kind == parameter.KEYWORD_ONLY}
+                self.assertTrue(options)
                 known = str(raised.exception).split("it takes ")[1].split(", ")
-                self.assertEqual(set(known), options[name])
+                self.assertEqual(set(known), set(options))
+                if function is not heed.train:
+                    function(*arguments, **options)
+                    function(*arguments, **{name: None for name in options})
+
+
+class TestDocs(unittest.TestCase):
+    def members(self):
+        for name, value in vars(heed).items():
+            if name.startswith("_"):
+                continue
+            yield name, value
+            if inspect.isclass(value) and not issubclass(value, Exception):
+                for inner in vars(value):
+                    if not inner.startswith("_"):
+                        yield f"{name}.{inner}", getattr(value, inner)
+
+    def test_docstrings(self):
+        names = dict(self.members())
+        self.assertIn("Model.translate", names)
+        self.assertIn("Translation.text", names)
+        for name, value in names.items():
+            with self.subTest(name):
+                self.assertRegex(value.__doc__ or "", r"^[A-Zexp]")
+                self.assertNotIn("kwargs", value.__doc__)
+                self.assertNotIn("\n--\n", value.__doc__)
+
+    def test_help_has_every_option_with_its_text(self):
+        text = pydoc.plain(pydoc.render_doc(heed.Model.translate))
+        self.assertIn("beam: beam size; 1 is greedy (default 4)", text)
+        self.assertRegex(text, r'early_stopping: .*; no, yes or never \(default "no"\)')
+        self.assertIn("length_penalty_rule=None", text)
+        self.assertIn("split_sentences=True", text)
+        self.assertNotIn("kwargs", text)
+        self.assertIn("beam: beam size; 1 is greedy (default 1)", heed.Model.generate.__doc__)
+        text = pydoc.plain(pydoc.render_doc(heed.load))
+        self.assertIn("load(folder, *, threads=0, workers=1", text)
+        self.assertIn("translate, generate, classify", heed.__doc__)
+
+    def test_reprs(self):
+        model = load("marian")
+        info = model.info()
+        self.assertEqual(repr(info), f"heed.Info(model_type='marian', parameters={info.parameters}, weight_type='f32', "
+                                     f"weight_bytes={info.weight_bytes}, flops_per_token={info.flops_per_token:.6g})")
+        self.assertEqual(repr(model), f"heed.Model({str(MODELS / 'marian')!r}, model_type='marian', family='encoder_decoder', "
+                                      f"head='language_model', parameters={info.parameters}, weight_type='f32')")
+        one = model.translate("the cat")
+        self.assertEqual(repr(one), f"heed.Translation({one.text!r}, score={one.score:.6g})")
+        self.assertIn("alternatives=3", repr(model.translate("the cat", nbest=3)))
+        many = load("gpt2").generate("the cat", nbest=2, max_new_tokens=5)
+        self.assertEqual(repr(many), f"heed.Result({many.text!r}, score={many.answers[0].score:.6g}, finish='length', answers=2)")
+        answer = many.answers[0]
+        self.assertEqual(repr(answer), f"heed.Answer({answer.text!r}, score={answer.score:.6g}, new_tokens=5, finish='length')")
+        found = load("bert-classify").classify("the cat")
+        self.assertEqual(repr(found), f"heed.Classified({found.name!r}, probability={found.probabilities[found.label]:.6g})")
+        scored = load("gpt2").score("the cat")
+        self.assertEqual(repr(scored), f"heed.Scored(log_probability={scored.log_probability:.6g}, "
+                                       f"perplexity={scored.perplexity:.6g}, tokens={scored.tokens})")
+        tokens = load("bert").tokenize("the dogs")
+        self.assertEqual(repr(tokens), f"heed.Tokens(ids={tokens.ids}, pieces={tokens.pieces})")
+
+    def test_reprs_of_training(self):
+        with tempfile.TemporaryDirectory() as out:
+            seen = []
+            result = train(out, steps=1, progress=lambda p: seen.append(repr(p)))
+            self.assertRegex(seen[0], r"^heed\.TrainProgress\(step=1, steps=1, loss=\d")
+            self.assertEqual(repr(result), f"heed.TrainResult({out!r}, steps=1, finished=True, loss={result.loss:.6g}, "
+                                           f"validation={result.validation})")
+
+    def test_installed_models(self):
+        found = heed.models()
+        self.assertEqual(set(found), {f.parent.name for f in TOP.glob("models/*/config.json")})
+        for folder in found.values():
+            self.assertTrue(pathlib.Path(folder, "config.json").exists())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-// The Python package heed; heed/__init__.pyi.in documents it.
+// The Python package heed. heed/__init__.pyi.in documents it: signatures and docstrings are made from
+// it, so functions that take options are defined with **kwargs here.
 #include <pybind11/numpy.h>
 #include <pybind11/stl/filesystem.h>
 
@@ -12,6 +13,7 @@
 #include "heed/train.h"
 #include "heed/version.h"
 #include "python/calls.h"
+#include "python/classes.h"
 #include "python/values.h"
 
 namespace heed::python {
@@ -158,6 +160,10 @@ py::object embed(LoadedModel& model, py::handle texts, const py::kwargs& given) 
   return inputs.is_list ? py::object(vectors) : py::object(vectors[py::int_(0)]);
 }
 
+ModelInfo info_of(const LoadedModel& model) {
+  return without_lock([&](Interruption&) { return model_info(model.model().network()); });
+}
+
 // ---- Text and ids ------------------------------------------------------------------------------
 
 // From UTF-8 byte offsets to character offsets.
@@ -187,10 +193,14 @@ struct Tokens {
   std::vector<std::pair<int64_t, int64_t>> offsets;
 };
 
-Tokens tokenize(const LoadedModel& model, const std::string& text, bool special_tokens) {
+Tokens tokenize(const LoadedModel& model, const std::string& text, const py::kwargs& given) {
+  EncodeOptions options;
+  Keywords keywords(given);
+  keywords.read("special_tokens", options.special_tokens);
+  keywords.check("tokenize");
   const py::gil_scoped_release release;
   const Tokenizer& tokenizer = model.model().tokenizer();
-  Encoding encoding = tokenizer.encode(text, {.special_tokens = special_tokens});
+  Encoding encoding = tokenizer.encode(text, options);
   Tokens tokens{.ids = std::move(encoding.ids), .pieces = {}, .offsets = {}};
   const CharacterPlaces places(text);
   for (const int32_t id : tokens.ids) tokens.pieces.push_back(tokenizer.piece(id));
@@ -199,9 +209,12 @@ Tokens tokenize(const LoadedModel& model, const std::string& text, bool special_
 }
 
 py::str detokenize(const LoadedModel& model, const std::vector<int32_t>& ids,
-                   bool skip_special_tokens) {
-  return to_str(
-      model.model().tokenizer().decode(ids, {.skip_special_tokens = skip_special_tokens}));
+                   const py::kwargs& given) {
+  DecodeOptions options;
+  Keywords keywords(given);
+  keywords.read("skip_special_tokens", options.skip_special_tokens);
+  keywords.check("detokenize");
+  return to_str(model.model().tokenizer().decode(ids, options));
 }
 
 // ---- Training ----------------------------------------------------------------------------------
@@ -217,38 +230,37 @@ std::vector<std::string> settings_of(const py::dict& settings) {
   return list;
 }
 
-struct TrainArguments {
-  std::filesystem::path recipe;
+TrainResult run_training(const std::filesystem::path& recipe, const py::kwargs& given) {
+  TrainOptions options{.recipe = recipe.string(), .validator = decoding_validator()};
   py::dict set;
-  std::optional<std::filesystem::path> out;
-  std::optional<uint64_t> seed;
-  py::object memory, progress, note;
-  int threads;
-};
-
-TrainResult run_training(const TrainArguments& arguments) {
-  TrainOptions options{.recipe = arguments.recipe.string(),
-                       .set = settings_of(arguments.set),
-                       .out = arguments.out ? arguments.out->string() : "",
-                       .seed = arguments.seed,
-                       .threads = arguments.threads,
-                       .validator = decoding_validator()};
-  if (!arguments.memory.is_none()) {
-    options.memory_bytes = parse_bytes(py::str(arguments.memory).cast<std::string>());
+  std::filesystem::path out;
+  py::object memory = py::none(), progress = py::none(), note = py::none();
+  Keywords keywords(given);
+  keywords.read("set", set);
+  keywords.read("out", out);
+  keywords.read("seed", options.seed);
+  keywords.read("memory", memory);
+  keywords.read("threads", options.threads);
+  keywords.read("progress", progress);
+  keywords.read("note", note);
+  keywords.check("train");
+  options.set = settings_of(set), options.out = out.string();
+  if (!memory.is_none()) {
+    options.memory_bytes = parse_bytes(py::str(memory).cast<std::string>());
   }
   std::atomic<bool> stop = false;
   options.stop = &stop;
   return without_lock([&](Interruption& interruption) {
     options.progress = [&](const TrainProgress& now) {
       const bool go_on = interruption.go_on() && interruption.run([&] {
-        return arguments.progress.is_none() || !arguments.progress(now).is(py::bool_(false));
+        return progress.is_none() || !progress(now).is(py::bool_(false));
       });
       if (!go_on) stop = true;
     };
-    if (!arguments.note.is_none()) {
+    if (!note.is_none()) {
       options.note = [&](std::string_view line) {
         const bool go_on = interruption.run([&] {
-          arguments.note(to_str(line));
+          note(to_str(line));
           return true;
         });
         if (!go_on) stop = true;
@@ -265,8 +277,7 @@ TrainResult run_training(const TrainArguments& arguments) {
 // heed.Error, with .code and .hint.
 void add_error(py::module_& m) {
   static PyObject* type = nullptr;  // lives as long as the process
-  type = PyErr_NewExceptionWithDoc("heed.Error", "An error of the library.", PyExc_RuntimeError,
-                                   nullptr);
+  type = PyErr_NewExceptionWithDoc("heed.Error", doc("Error"), PyExc_RuntimeError, nullptr);
   if (!type) throw py::error_already_set();
   m.add_object("Error", type);
   py::register_exception_translator([](std::exception_ptr thrown) {
@@ -281,162 +292,224 @@ void add_error(py::module_& m) {
   });
 }
 
-template <class T>
-py::str described(const char* name, const T& value) {
-  return py::str("{}({!r})").format(name, value);
+void add_results(py::module_& m) {
+  Class<Translation>(m, "Translation")
+      .property("text", [](const Translation& t) { return to_str(t.text); })
+      .property("score", [](const Translation& t) { return t.scores.front(); })
+      .property("alternatives", [](const Translation& t) { return to_strs(t.alternatives); })
+      .field("scores", &Translation::scores)
+      .field("sentences", &Translation::sentences)
+      .field("truncated", &Translation::truncated)
+      .special("__str__", [](const Translation& t) { return to_str(t.text); })
+      .special("__repr__", [](const Translation& t) {
+        Repr repr("Translation");
+        repr.value(to_str(t.text)).field("score", t.scores.front());
+        if (t.alternatives.size() > 1) repr.field("alternatives", t.alternatives.size());
+        return repr.flag("truncated", t.truncated).str();
+      });
+  Class<Answer>(m, "Answer")
+      .property("text", [](const Answer& a) { return to_str(a.text); })
+      .field("ids", &Answer::ids)
+      .field("new_tokens", &Answer::new_tokens)
+      .field("score", &Answer::score)
+      .property("finish", [](const Answer& a) { return name_of(a.finish); })
+      .special("__str__", [](const Answer& a) { return to_str(a.text); })
+      .special("__repr__", [](const Answer& a) {
+        return Repr("Answer")
+            .value(to_str(a.text))
+            .field("score", a.score)
+            .field("new_tokens", a.new_tokens)
+            .field("finish", name_of(a.finish))
+            .str();
+      });
+  Class<Result>(m, "Result")
+      .property("text", [](const Result& r) { return to_str(r.best().text); })
+      .field("answers", &Result::answers)
+      .field("input_tokens", &Result::input_tokens)
+      .field("truncated", &Result::truncated)
+      .special("__str__", [](const Result& r) { return to_str(r.best().text); })
+      .special("__repr__", [](const Result& r) {
+        Repr repr("Result");
+        repr.value(to_str(r.best().text)).field("score", r.best().score);
+        repr.field("finish", name_of(r.best().finish));
+        if (r.answers.size() > 1) repr.field("answers", r.answers.size());
+        return repr.flag("truncated", r.truncated).str();
+      });
+  Class<Classified>(m, "Classified")
+      .field("label", &Classified::label)
+      .property("name", [](const Classified& c) { return to_str(c.name); })
+      .field("probabilities", &Classified::probabilities)
+      .field("logits", &Classified::logits)
+      .field("tokens", &Classified::tokens)
+      .field("truncated", &Classified::truncated)
+      .special("__repr__", [](const Classified& c) {
+        Repr repr("Classified");
+        if (c.label >= 0) {
+          repr.value(to_str(c.name));
+          repr.field("probability", c.probabilities.at(static_cast<size_t>(c.label)));
+        } else if (c.logits.size() == 1) {
+          repr.field("score", c.logits.front());
+        } else {
+          repr.field("logits", c.logits);
+        }
+        return repr.flag("truncated", c.truncated).str();
+      });
+  Class<Scored>(m, "Scored")
+      .field("log_probability", &Scored::log_probability)
+      .property("perplexity", &Scored::perplexity)
+      .field("ids", &Scored::ids)
+      .field("token_scores", &Scored::token_scores)
+      .field("tokens", &Scored::tokens)
+      .field("truncated", &Scored::truncated)
+      .special("__repr__", [](const Scored& s) {
+        return Repr("Scored")
+            .field("log_probability", s.log_probability)
+            .field("perplexity", s.perplexity())
+            .field("tokens", s.tokens)
+            .flag("truncated", s.truncated)
+            .str();
+      });
+  Class<Tokens>(m, "Tokens")
+      .field("ids", &Tokens::ids)
+      .property("pieces", [](const Tokens& t) { return to_strs(t.pieces); })
+      .field("offsets", &Tokens::offsets)
+      .special("__len__", [](const Tokens& t) { return t.ids.size(); })
+      .special("__repr__", [](const Tokens& t) {
+        return Repr("Tokens").field("ids", t.ids).field("pieces", to_strs(t.pieces)).str();
+      });
+  Class<ModelInfo>(m, "Info")
+      .field("model_type", &ModelInfo::model_type)
+      .field("parameters", &ModelInfo::parameters)
+      .field("weight_bytes", &ModelInfo::weight_bytes)
+      .field("weight_type", &ModelInfo::weight_type)
+      .field("flops_per_token", &ModelInfo::flops_per_token)
+      .property("settings",
+                [](const ModelInfo& info) {
+                  const py::object loads = py::module_::import("json").attr("loads");
+                  py::dict settings;
+                  for (const Setting& s : info.settings) settings[py::str(s.name)] = loads(s.value);
+                  return settings;
+                })
+      .special("__repr__", [](const ModelInfo& info) {
+        return Repr("Info")
+            .field("model_type", info.model_type)
+            .field("parameters", info.parameters)
+            .field("weight_type", info.weight_type)
+            .field("weight_bytes", info.weight_bytes)
+            .field("flops_per_token", info.flops_per_token)
+            .str();
+      });
 }
 
-void add_results(py::module_& m) {
-  py::class_<Translation>(m, "Translation")
-      .def_property_readonly("text", [](const Translation& t) { return to_str(t.text); })
-      .def_property_readonly("score", [](const Translation& t) { return t.scores.front(); })
-      .def_property_readonly("alternatives",
-                             [](const Translation& t) { return to_strs(t.alternatives); })
-      .def_readonly("scores", &Translation::scores)
-      .def_readonly("sentences", &Translation::sentences)
-      .def_readonly("truncated", &Translation::truncated)
-      .def("__str__", [](const Translation& t) { return to_str(t.text); })
-      .def("__repr__",
-           [](const Translation& t) { return described("heed.Translation", to_str(t.text)); });
-  py::class_<Answer>(m, "Answer")
-      .def_property_readonly("text", [](const Answer& a) { return to_str(a.text); })
-      .def_readonly("ids", &Answer::ids)
-      .def_readonly("new_tokens", &Answer::new_tokens)
-      .def_readonly("score", &Answer::score)
-      .def_property_readonly("finish", [](const Answer& a) { return name_of(a.finish); })
-      .def("__str__", [](const Answer& a) { return to_str(a.text); })
-      .def("__repr__", [](const Answer& a) { return described("heed.Answer", to_str(a.text)); });
-  py::class_<Result>(m, "Result")
-      .def_property_readonly("text", [](const Result& r) { return to_str(r.best().text); })
-      .def_readonly("answers", &Result::answers)
-      .def_readonly("input_tokens", &Result::input_tokens)
-      .def_readonly("truncated", &Result::truncated)
-      .def("__str__", [](const Result& r) { return to_str(r.best().text); })
-      .def("__repr__",
-           [](const Result& r) { return described("heed.Result", to_str(r.best().text)); });
-  py::class_<Classified>(m, "Classified")
-      .def_readonly("label", &Classified::label)
-      .def_property_readonly("name", [](const Classified& c) { return to_str(c.name); })
-      .def_readonly("probabilities", &Classified::probabilities)
-      .def_readonly("logits", &Classified::logits)
-      .def_readonly("tokens", &Classified::tokens)
-      .def_readonly("truncated", &Classified::truncated)
-      .def("__repr__",
-           [](const Classified& c) { return described("heed.Classified", to_str(c.name)); });
-  py::class_<Scored>(m, "Scored")
-      .def_readonly("log_probability", &Scored::log_probability)
-      .def_property_readonly("perplexity", &Scored::perplexity)
-      .def_readonly("ids", &Scored::ids)
-      .def_readonly("token_scores", &Scored::token_scores)
-      .def_readonly("tokens", &Scored::tokens)
-      .def_readonly("truncated", &Scored::truncated)
-      .def("__repr__", [](const Scored& s) { return described("heed.Scored", s.log_probability); });
-  py::class_<Tokens>(m, "Tokens")
-      .def_readonly("ids", &Tokens::ids)
-      .def_property_readonly("pieces", [](const Tokens& t) { return to_strs(t.pieces); })
-      .def_readonly("offsets", &Tokens::offsets)
-      .def("__len__", [](const Tokens& t) { return t.ids.size(); })
-      .def("__repr__", [](const Tokens& t) { return described("heed.Tokens", t.ids); });
-  py::class_<ModelInfo>(m, "Info")
-      .def_readonly("model_type", &ModelInfo::model_type)
-      .def_readonly("parameters", &ModelInfo::parameters)
-      .def_readonly("weight_bytes", &ModelInfo::weight_bytes)
-      .def_readonly("weight_type", &ModelInfo::weight_type)
-      .def_readonly("flops_per_token", &ModelInfo::flops_per_token)
-      .def_property_readonly("settings", [](const ModelInfo& info) {
-        const py::object loads = py::module_::import("json").attr("loads");
-        py::dict settings;
-        for (const Setting& s : info.settings) settings[py::str(s.name)] = loads(s.value);
-        return settings;
-      });
+// The models that are installed with the package: in its folder (a wheel, the build directory), or
+// in PREFIX/share for PREFIX/lib/python3.11/site-packages/heed.
+std::map<std::string, std::string> installed_models() {
+  const std::filesystem::path package =
+      std::filesystem::path(py::module_::import("heed").attr("__file__").cast<std::string>())
+          .parent_path();
+  const std::filesystem::path up = std::filesystem::path("..") / ".." / ".." / "..";
+  std::map<std::string, std::string> models;
+  for (const auto& folder : {package / "models", (package / up / "share/heed/models")}) {
+    std::error_code none;  // a folder that is not there has no models
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+      if (!std::filesystem::exists(entry.path() / "config.json")) continue;
+      models.emplace(entry.path().filename().string(), entry.path().lexically_normal().string());
+    }
+  }
+  return models;
 }
 
 void add_model(py::module_& m) {
-  py::class_<PieceStream>(m, "Stream")
-      .def("__iter__", [](py::object stream) { return stream; })
-      .def("__next__", &next_piece)
-      .def("result", [](const PieceStream& stream) {
+  Class<PieceStream>(m, "Stream")
+      .special("__iter__", [](py::object stream) { return stream; })
+      .special("__next__", &next_piece)
+      .method("result", [](const PieceStream& stream) {
         return without_lock([&](Interruption&) { return stream.result(); });
       });
 
-  py::class_<LoadedModel, ModelPtr>(m, "Model")
-      .def_property_readonly("folder", &LoadedModel::folder)
-      .def_property_readonly("family", [](const LoadedModel& l) { return l.model().family(); })
-      .def_property_readonly("head", [](const LoadedModel& l) { return l.model().head(); })
-      .def_property_readonly("labels",
-                             [](const LoadedModel& l) { return to_strs(l.model().labels()); })
-      .def_property_readonly("vocabulary",
-                             [](const LoadedModel& l) { return l.model().vocabulary(); })
-      .def_property_readonly("max_positions",
-                             [](const LoadedModel& l) { return l.model().max_positions(); })
-      .def_property_readonly("can_generate",
-                             [](const LoadedModel& l) { return l.model().can_generate(); })
-      .def("info",
-           [](const LoadedModel& l) {
-             return without_lock([&](Interruption&) { return model_info(l.model().network()); });
-           })
-      .def("translate", &translate, py::arg("texts"))
-      .def("generate", &generate, py::arg("prompts"))
-      .def("stream", &stream, py::arg("prompt"))
-      .def("classify", &classify, py::arg("texts"))
-      .def("embed", &embed, py::arg("texts"))
-      .def("score", &score, py::arg("texts"))
-      .def("tokenize", &tokenize, py::arg("text"), py::kw_only(),
-           py::arg("special_tokens") = EncodeOptions().special_tokens)
-      .def("detokenize", &detokenize, py::arg("ids"), py::kw_only(),
-           py::arg("skip_special_tokens") = DecodeOptions().skip_special_tokens)
-      .def("__repr__", [](const LoadedModel& l) { return described("heed.Model", l.folder()); });
-  m.def("load", &load, py::arg("folder"));
+  Class<LoadedModel, ModelPtr>(m, "Model")
+      .property("folder", &LoadedModel::folder)
+      .property("family", [](const LoadedModel& l) { return l.model().family(); })
+      .property("head", [](const LoadedModel& l) { return l.model().head(); })
+      .property("labels", [](const LoadedModel& l) { return to_strs(l.model().labels()); })
+      .property("vocabulary", [](const LoadedModel& l) { return l.model().vocabulary(); })
+      .property("max_positions", [](const LoadedModel& l) { return l.model().max_positions(); })
+      .property("can_generate", [](const LoadedModel& l) { return l.model().can_generate(); })
+      .method("info", &info_of)
+      .method("translate", &translate, py::arg("texts"))
+      .method("generate", &generate, py::arg("prompts"))
+      .method("stream", &stream, py::arg("prompt"))
+      .method("classify", &classify, py::arg("texts"))
+      .method("embed", &embed, py::arg("texts"))
+      .method("score", &score, py::arg("texts"))
+      .method("tokenize", &tokenize, py::arg("text"))
+      .method("detokenize", &detokenize, py::arg("ids"))
+      .special("__repr__", [](const LoadedModel& l) {
+        const ModelInfo info = info_of(l);
+        return Repr("Model")
+            .value(l.folder())
+            .field("model_type", info.model_type)
+            .field("family", l.model().family())
+            .field("head", l.model().head())
+            .field("parameters", info.parameters)
+            .field("weight_type", info.weight_type)
+            .str();
+      });
+  m.def("load", &load, py::arg("folder"), doc("load"));
+  m.def("models", &installed_models, doc("models"));
 }
 
 void add_training(py::module_& m) {
-  py::class_<TrainProgress>(m, "TrainProgress")
-      .def_readonly("step", &TrainProgress::step)
-      .def_readonly("steps", &TrainProgress::steps)
-      .def_readonly("loss", &TrainProgress::loss)
-      .def_readonly("learning_rate", &TrainProgress::learning_rate)
-      .def_readonly("gradient_norm", &TrainProgress::gradient_norm)
-      .def_readonly("tokens_per_second", &TrainProgress::tokens_per_second)
-      .def_readonly("remaining_seconds", &TrainProgress::remaining_seconds)
-      .def_readonly("epoch", &TrainProgress::epoch);
-  py::class_<TrainResult>(m, "TrainResult")
-      .def_readonly("folder", &TrainResult::folder)
-      .def_readonly("steps", &TrainResult::steps)
-      .def_readonly("finished", &TrainResult::finished)
-      .def_readonly("seconds", &TrainResult::seconds)
-      .def_readonly("tokens", &TrainResult::tokens)
-      .def_readonly("loss", &TrainResult::loss)
-      .def_readonly("validation", &TrainResult::validation)
-      .def_readonly("best_metric", &TrainResult::best_metric)
-      .def_readonly("best_step", &TrainResult::best_step)
-      .def_readonly("parameters", &TrainResult::parameters)
-      .def_readonly("planned_bytes", &TrainResult::planned_bytes)
-      .def_readonly("peak_rss_bytes", &TrainResult::peak_rss_bytes);
-  m.def(
-      "train",
-      [](std::filesystem::path recipe, py::dict set, std::optional<std::filesystem::path> out,
-         std::optional<uint64_t> seed, py::object memory, int threads, py::object progress,
-         py::object note) {
-        return run_training({.recipe = std::move(recipe),
-                             .set = std::move(set),
-                             .out = std::move(out),
-                             .seed = seed,
-                             .memory = std::move(memory),
-                             .progress = std::move(progress),
-                             .note = std::move(note),
-                             .threads = threads});
-      },
-      py::arg("recipe"), py::kw_only(), py::arg("set") = py::dict(), py::arg("out") = py::none(),
-      py::arg("seed") = py::none(), py::arg("memory") = py::none(),
-      py::arg("threads") = TrainOptions().threads, py::arg("progress") = py::none(),
-      py::arg("note") = py::none());
+  Class<TrainProgress>(m, "TrainProgress")
+      .field("step", &TrainProgress::step)
+      .field("steps", &TrainProgress::steps)
+      .field("loss", &TrainProgress::loss)
+      .field("learning_rate", &TrainProgress::learning_rate)
+      .field("gradient_norm", &TrainProgress::gradient_norm)
+      .field("tokens_per_second", &TrainProgress::tokens_per_second)
+      .field("remaining_seconds", &TrainProgress::remaining_seconds)
+      .field("epoch", &TrainProgress::epoch)
+      .special("__repr__", [](const TrainProgress& p) {
+        return Repr("TrainProgress")
+            .field("step", p.step)
+            .field("steps", p.steps)
+            .field("loss", p.loss)
+            .field("learning_rate", p.learning_rate)
+            .field("tokens_per_second", p.tokens_per_second)
+            .str();
+      });
+  Class<TrainResult>(m, "TrainResult")
+      .field("folder", &TrainResult::folder)
+      .field("steps", &TrainResult::steps)
+      .field("finished", &TrainResult::finished)
+      .field("seconds", &TrainResult::seconds)
+      .field("tokens", &TrainResult::tokens)
+      .field("loss", &TrainResult::loss)
+      .field("validation", &TrainResult::validation)
+      .field("best_metric", &TrainResult::best_metric)
+      .field("best_step", &TrainResult::best_step)
+      .field("parameters", &TrainResult::parameters)
+      .field("planned_bytes", &TrainResult::planned_bytes)
+      .field("peak_rss_bytes", &TrainResult::peak_rss_bytes)
+      .special("__repr__", [](const TrainResult& r) {
+        return Repr("TrainResult")
+            .value(r.folder)
+            .field("steps", r.steps)
+            .field("finished", r.finished)
+            .field("loss", r.loss)
+            .field("validation", r.validation)
+            .str();
+      });
+  m.def("train", &run_training, py::arg("recipe"), doc("train"));
 }
 
 }  // namespace
 }  // namespace heed::python
 
 PYBIND11_MODULE(heed, m) {
-  m.doc() = "The Transformer on ordinary CPUs: translate, generate, classify, embed, train.";
+  pybind11::options options;
+  options.disable_function_signatures();  // the docstrings have theirs
+  m.doc() = heed::python::doc("");
   m.attr("__version__") = heed::version();
   heed::python::add_error(m);
   heed::python::add_results(m);

@@ -3,8 +3,10 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -120,7 +122,8 @@ class Keywords {
  public:
   explicit Keywords(const py::kwargs& given) : given_(given) {}
 
-  bool has(const char* name) const { return given_.contains(name); }
+  // None is as good as not given: it is the default in the signatures.
+  bool has(const char* name) const { return given_.contains(name) && !given_[name].is_none(); }
 
   // The options of a describe() list.
   template <class Options>
@@ -162,6 +165,19 @@ class Keywords {
   }
   static void set(LogitBias& field, py::handle value, const char* name) {
     field = value_of<LogitBias>(value, name, "a dict of token ids and numbers");
+  }
+  static void set(py::dict& field, py::handle value, const char* name) {
+    field = value_of<py::dict>(value, name, "a dict");
+  }
+  static void set(py::object& field, py::handle value, const char*) {
+    field = py::reinterpret_borrow<py::object>(value);
+  }
+  static void set(std::filesystem::path& field, py::handle value, const char* name) {
+    field = value_of<std::filesystem::path>(value, name, "a path");
+  }
+  template <class Field>
+  static void set(std::optional<Field>& field, py::handle value, const char* name) {
+    set(field.emplace(), value, name);
   }
   static void set(bool& field, py::handle value, const char* name) {
     field = value_of<bool>(value, name, "a bool");
