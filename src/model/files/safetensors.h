@@ -13,6 +13,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/files/tensor_file.h"
 
