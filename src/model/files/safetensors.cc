@@ -491,4 +491,24 @@ void write_safetensors_folder(const std::string& folder, std::span<const TensorV
   remove_superseded(path, kept);
 }
 
+void copy_safetensors_folder(const std::vector<std::string>& paths, const std::string& from,
+                             const std::string& to) {
+  const std::filesystem::path source(from), target(to);
+  std::set<std::string> kept;
+  std::vector<AtomicFile> files;
+  const auto copy = [&](const std::filesystem::path& path) {
+    const MappedFile file(path);
+    const std::string name = path.filename();
+    kept.insert(name);
+    files.emplace_back(target / name).write(file.bytes());
+  };
+  for (const std::string& path : paths) copy(path);
+  const std::string index = "model.safetensors.index.json";
+  if (!kept.contains("model.safetensors") && std::filesystem::exists(source / index)) {
+    copy(source / index);
+  }
+  for (AtomicFile& file : files) file.commit();
+  remove_superseded(target, kept);
+}
+
 }  // namespace heed

@@ -343,7 +343,7 @@ TEST(HuggingFaceConfig, KeepsTaskAndNamesOfLabelsAlsoOfItsOwnKind) {
   json written = json::parse(hf_write_config(hf));
   const json names{{"0", "bad"}, {"1", "good"}}, numbers{{"bad", 0}, {"good", 1}};
   written["id2label"] = names, written["label2id"] = numbers;
-  written["finetuning_task"] = "classification";
+  written["finetuning_task"] = "classification", written["heed_text_pairs"] = true;
   const HfConfig again = hf_read_config(written.dump(), "config.json", file_of({}));
   EXPECT_EQ(again.config, c);
   EXPECT_EQ(json::parse(hf_write_config(again)), written);
