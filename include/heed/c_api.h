@@ -162,7 +162,7 @@ typedef struct heed_options {
   int top_k;           // > 0: from the k most probable tokens
   double top_p;        // < 1: nucleus sampling
   double min_p;        // > 0: minimum probability, relative to the most probable token
-  uint64_t seed;       // random seed
+  uint64_t seed;       // random seed; the functions below draw another one at each call
 
   // NULL or "": none.
   const char* prefix;           // beginning of the answer

@@ -60,8 +60,12 @@ class Model {
   bool has_setting(const std::string& name) const;
 
   int64_t vocabulary() const;
-  // Context length: the positions of the model, or the length it was trained on.
+  // max_positions of the configuration: the positions of the model, or the length it was trained on.
   int64_t max_positions() const;
+  // Maximum length of prompt and answer of a decoder-only model: max_positions, extended by the
+  // RoPE scaling. 0: none, because positions are relative and each layer attends within a window,
+  // or with ALiBi.
+  int64_t context_length() const;
   // Whether longer sequences are impossible (learned and sinusoidal positions).
   bool positions_are_fixed() const;
 
@@ -71,6 +75,11 @@ class Model {
   // finetuning_task of config.json: an objective of `heed train`, such as "translation" or
   // "parsing", or another tool's name; empty: none.
   const std::string& task() const { return task_; }
+
+  // Whether a classifier or regression model was trained on pairs of texts: heed_text_pairs of config.json,
+  // or a GLUE task of pairs as finetuning_task ("mrpc", "stsb"). One text alone gives a meaningless
+  // result.
+  bool takes_pairs() const { return takes_pairs_; }
 
   // For the library's own use.
   const Network& network() const { return *network_; }
@@ -88,6 +97,7 @@ class Model {
   std::vector<std::string> settings_;  // sorted names
   std::vector<std::string> labels_;
   std::string task_;
+  bool takes_pairs_ = false;
   std::string name_;  // in messages
   std::shared_ptr<const Error> tokenizer_error_;
 };

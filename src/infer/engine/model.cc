@@ -1,9 +1,12 @@
 #include "heed/model.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "heed/model_files.h"
 #include "infer/search/generation_settings.h"
 #include "model/network.h"
 #include "text/tokenizer_json/json_tokenizer.h"
@@ -35,6 +38,22 @@ std::vector<std::string> label_names(const Json& config, const ModelConfig& mode
 std::string task_name(const Json& config) {
   const auto task = config.find("finetuning_task");
   return task != config.end() && task->is_string() ? task->get<std::string>() : "";
+}
+
+// Folders of other tools name the task only.
+bool has_pair_task(const Json& config) {
+  static const std::set<std::string> kPairs = {"mrpc", "stsb", "sts-b", "qqp",     "mnli",
+                                               "qnli", "rte",  "wnli",  "mnli-mm", "ax"};
+  std::string task = task_name(config);
+  std::ranges::transform(task, task.begin(), [](unsigned char c) { return std::tolower(c); });
+  return kPairs.contains(task);
+}
+
+bool is_for_pairs(const Json& config, const ModelConfig& model) {
+  if (model.head != Head::classifier && model.head != Head::regression) return false;
+  const auto pairs = config.find("heed_text_pairs");
+  if (pairs != config.end() && pairs->is_boolean()) return pairs->get<bool>();
+  return has_pair_task(config);
 }
 
 std::string file_text(const std::string& path) {
@@ -71,11 +90,14 @@ Model Model::from_parts(const std::string& name, const std::string& config,
   add_default_end(model.network_->config(), model.search_);
   model.labels_ = label_names(json, model.network_->config());
   model.task_ = task_name(json);
+  model.takes_pairs_ = is_for_pairs(json, model.network_->config());
   return model;
 }
 
 Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
+  check_model_folder(folder);
   const std::string config = file_text(folder + "/config.json");
+  hf_check_model_type(config, folder + "/config.json");
   const std::string generation = folder + "/generation_config.json";
   Model model = from_parts(
       folder, config, TensorFile::open(folder),
@@ -127,6 +149,21 @@ bool Model::has_setting(const std::string& name) const {
 int64_t Model::vocabulary() const { return network_->config().output_vocabulary(); }
 
 int64_t Model::max_positions() const { return network_->config().max_positions; }
+
+int64_t Model::context_length() const {
+  const ModelConfig& c = network_->config();
+  const auto scaled = [&](int64_t positions) {
+    return std::max<int64_t>(c.max_positions,
+                             static_cast<int64_t>(static_cast<double>(positions) * c.rope_factor));
+  };
+  const bool is_windowed =
+      !c.windows.empty() && std::ranges::none_of(c.windows, [](int64_t w) { return w == 0; });
+  if (!positions_are_fixed() && (is_windowed || c.position == Position::alibi)) return 0;
+  if (c.position != Position::rope) return c.max_positions;
+  if (c.rope_scaling == RopeScaling::linear) return scaled(c.max_positions);
+  if (c.rope_scaling == RopeScaling::yarn) return scaled(c.rope_original_positions);
+  return c.max_positions;  // those of llama3 are the extended ones
+}
 
 bool Model::positions_are_fixed() const {
   const Position position = network_->config().position;
