@@ -25,6 +25,22 @@ struct Term {
   std::string source, target;
 };
 
+// What is wrong with a translation, as a comparison with its source shows. A sentence of which this
+// is so was translated again, in parts or by another search, without success.
+enum class TranslationWarning {
+  none,
+  repetition,  // it repeats what the source does not
+  too_short,   // parts of the source are probably missing
+  too_long,    // it has no end
+};
+template <>
+inline constexpr std::array<EnumName<TranslationWarning>, 4> kEnumNames<TranslationWarning>{{
+    {TranslationWarning::none, "none"},
+    {TranslationWarning::repetition, "repetition"},
+    {TranslationWarning::too_short, "too_short"},
+    {TranslationWarning::too_long, "too_long"},
+}};
+
 // A text and its translation. Sentences are translated one by one and joined with the white space
 // and blank lines of the source.
 struct Translation {
@@ -40,8 +56,10 @@ struct Translation {
     bool used = false;
   };
   std::vector<UsedTerm> terms;
-  int64_t sentences = 0;
+  int64_t sentences = 0;   // or parts of sentences, where they were too long
   bool truncated = false;  // a piece exceeded the context length
+  TranslationWarning warning = TranslationWarning::none;  // of the first piece with one
+  uint64_t seed = 0;  // of a sampled translation: SearchOptions::seed
 };
 
 struct TranslateOptions {
@@ -77,7 +95,9 @@ class Translator {
   // The model's search options; where its files name none, beam 4 and length penalty 0.6.
   static SearchOptions default_search(const Model& model);
 
-  // Sentences beyond the context length are cut at spaces and translated in pieces.
+  // Sentences beyond 128 tokens, and those whose translation is degenerate, are cut after clauses,
+  // words or characters and translated in pieces. Words beyond 200 bytes are data and are copied.
+  // Required phrases occur once in a text, where they lower the score least.
   Translation translate(std::string_view text, const TranslateOptions& options = {});
   // Many; on_result in their order, as with Engine::run().
   void translate(const std::vector<std::string>& texts, const TranslateOptions& options,

@@ -1,10 +1,11 @@
 // heed translate: line in, line out.
-#include <cstdio>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/line_feed.h"
 #include "cli/line_verb.h"
+#include "cli/output.h"
 #include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/search_flags.h"
@@ -21,6 +22,10 @@ constexpr const char* kHelp =
     "Translates each line of FILE, or of standard input, sentence by sentence and prints the\n"
     "translations in the order of the lines; an empty line stays empty. Defaults, unless flags or\n"
     "generation_config.json set them: beam size 4, length penalty 0.6.\n"
+    "\n"
+    "Long sentences are translated in parts, and words of more than 200 bytes are copied. A\n"
+    "translation that repeats itself or is far too short or too long is tried again in smaller\n"
+    "parts; what remains is named in a warning and, with --json, in \"warning\".\n"
     "\n"
     "--nbest N prints N lines for each line: its number, a tab, the text. --scores prints the sum "
     "of\n"
@@ -73,11 +78,32 @@ std::string to_text(const Translation& translation, size_t line, const Translate
   return text;
 }
 
+Json warning_json(TranslationWarning warning) {
+  return warning == TranslationWarning::none ? Json() : Json(name_of(warning));
+}
+
+// Empty: there is nothing to warn of.
+std::string warning_text(const Translation& translation) {
+  if (translation.truncated) return "is longer than the context length and was truncated";
+  switch (translation.warning) {
+    case TranslationWarning::none:
+      return "";
+    case TranslationWarning::repetition:
+      return "the translation repeats itself";
+    case TranslationWarning::too_short:
+      return "the translation is much shorter than the source; parts are probably missing";
+    case TranslationWarning::too_long:
+      return "the translation is much longer than the source";
+  }
+  return "";
+}
+
 Json to_json(const Translation& translation, const TranslateFlags& flags) {
   Json json{{"text", translation.text},
             {"score", translation.scores.front()},
             {"sentences", translation.sentences},
-            {"truncated", translation.truncated}};
+            {"truncated", translation.truncated},
+            {"warning", warning_json(translation.warning)}};
   if (flags.search.has("nbest")) {
     Json& list = json["alternatives"] = Json::array();
     for (size_t i = 0; i < translation.alternatives.size(); ++i) {
@@ -109,14 +135,23 @@ void translate_lines(const TranslateFlags& flags, const Model& model, SearchOpti
   ProgressLine progress;
   Json all = Json::array();
   size_t line = 0;
+  bool has_warned_of_bytes = false;
   for (std::vector<std::string> lines; feed.next(kMostLines, lines);) {
+    const auto broken = std::ranges::find_if_not(lines, is_text);
+    if (broken != lines.end() && !has_warned_of_bytes) {
+      has_warned_of_bytes = true;
+      progress.clear();
+      print_message("warning", "line " + std::to_string(line + 1 + (broken - lines.begin())) +
+                                   " is not UTF-8 text; the translation of such lines means "
+                                   "nothing (convert them first, e.g. with iconv)");
+    }
     translator.translate(lines, options, [&](size_t, Translation&& translation) {
       ++line;
-      if (translation.truncated) {
+      const std::string warning = warning_text(translation);
+      if (!warning.empty()) {
         progress.clear();
-        std::fprintf(stderr,
-                     "warning: line %zu is longer than the context length and was truncated\n",
-                     line);
+        print_message("warning", "line " + std::to_string(line) +
+                                     (translation.truncated ? " " : ": ") + warning);
       }
       if (flags.json) {
         all.push_back(to_json(translation, flags));
@@ -127,7 +162,10 @@ void translate_lines(const TranslateFlags& flags, const Model& model, SearchOpti
     });
     if (!flags.json) out.flush();
   }
-  if (flags.json) out.write(json_line(Json{{"translations", std::move(all)}}));
+  if (!flags.json) return;
+  Json json{{"translations", std::move(all)}};
+  if (is_random(*options.search)) json["seed"] = options.search->seed;
+  out.write(json_line(json));
 }
 
 void run_translate(const TranslateFlags& flags, Output& out) {

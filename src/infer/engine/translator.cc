@@ -4,107 +4,30 @@
 #include "heed/engine.h"
 #include "heed/error.h"
 #include "heed/translate.h"
+#include "infer/engine/piece_translator.h"
+#include "infer/engine/text_pieces.h"
 #include "infer/search/terms.h"
-#include "text/unicode/sentence_splitter.h"
-#include "text/unicode/unicode.h"
-#include "text/unicode/utf8.h"
 
 namespace heed {
 namespace {
 
-// A piece of a text, translated by one request.
-struct Piece {
-  size_t text;  // index
-  TextSpan span;
-};
-
-std::string_view part(std::string_view text, TextSpan span) {
-  return text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
-}
-
-// Where to cut a span in two: after the white space nearest to its middle, or in the middle without
-// any; between characters.
-int64_t middle_of(std::string_view text, TextSpan span) {
-  const int64_t middle = (span.begin + span.end) / 2;
-  int64_t best = -1, fallback = -1;
-  for (int64_t at = span.begin; at < span.end;) {
-    const CodePoint c = decode_utf8(text, static_cast<size_t>(at));
-    const int64_t next = at + static_cast<int64_t>(c.bytes);
-    if (next >= span.end) break;
-    const auto nearer = [&](int64_t than) {
-      return than < 0 || std::abs(next - middle) < std::abs(than - middle);
-    };
-    if (is_space(c.value) && nearer(best)) best = next;
-    if (nearer(fallback)) fallback = next;
-    at = next;
-  }
-  // A cut near an edge would leave the rest as long as before.
-  const int64_t quarter = (span.end - span.begin) / 4;
-  const bool is_central = best >= 0 && std::abs(best - middle) <= quarter;
-  return is_central ? best : fallback;
-}
-
-class Splitter {
- public:
-  Splitter(const Model& model, const TranslateOptions& options) : model_(model), options_(options) {
-    // Reserve for language tokens and the like.
-    constexpr int64_t kReserve = 4;
-    const auto prefix = static_cast<int64_t>(
-        options.source_prefix.empty() ? 0
-                                      : model.tokenizer().encode_ids(options.source_prefix).size());
-    most_tokens_ = std::max<int64_t>(model.max_positions() - kReserve - prefix, 1);
-  }
-
-  void split(std::string_view text, size_t index, std::vector<Piece>& pieces) const {
-    if (!options_.split_sentences) {
-      if (!split_sentences(text).empty()) {
-        pieces.push_back({index, {0, static_cast<int64_t>(text.size())}});
-      }
-      return;
-    }
-    for (const TextSpan span : split_sentences(text)) add(text, span, index, pieces);
-  }
-
- private:
-  void add(std::string_view text, TextSpan span, size_t index, std::vector<Piece>& pieces) const {
-    // A token has at least one byte: most sentences fit without being tokenized.
-    const bool fits =
-        span.end - span.begin < most_tokens_ || count(part(text, span)) <= most_tokens_;
-    const int64_t middle = fits ? -1 : middle_of(text, span);
-    if (middle < 0) {
-      pieces.push_back({index, span});
-      return;
-    }
-    add(text, {span.begin, middle}, index, pieces);
-    add(text, {middle, span.end}, index, pieces);
-  }
-
-  int64_t count(std::string_view text) const {
-    // So long a text cannot fit; tokenizing it at every split would be slow.
-    constexpr int64_t kMostBytesPerToken = 64;
-    if (static_cast<int64_t>(text.size()) > kMostBytesPerToken * most_tokens_) {
-      return most_tokens_ + 1;
-    }
-    return static_cast<int64_t>(model_.tokenizer().encode_ids(text).size());
-  }
-
-  const Model& model_;
-  const TranslateOptions& options_;
-  int64_t most_tokens_;
-};
-
 // A translation, assembled from its pieces in order.
 class Assembly {
  public:
-  Assembly(std::string_view source, const TranslateOptions& options, size_t pieces, int nbest)
+  Assembly(std::string_view source, const TranslateOptions& options, int nbest)
       : source_(source), prefix_bytes_(static_cast<int64_t>(options.source_prefix.size())) {
-    result_.alternatives.resize(pieces > 0 ? static_cast<size_t>(nbest) : 1);
+    result_.alternatives.resize(static_cast<size_t>(nbest));
     result_.scores.resize(result_.alternatives.size());
   }
 
-  void add(const Piece& piece, Result&& result) {
+  void add(TranslatedPiece&& translated) {
+    const TextPiece& piece = translated.piece;
+    Result& result = translated.result;
     between(piece.span.begin);
     at_ = piece.span.end;
+    ++result_.sentences;
+    if (piece.is_copied) return copy(piece.span);
+    if (result_.warning == TranslationWarning::none) result_.warning = translated.warning;
     // As many alternatives as the sentence with the fewest.
     const size_t ranks = std::min(result_.alternatives.size(), result.answers.size());
     result_.alternatives.resize(ranks), result_.scores.resize(ranks);
@@ -122,7 +45,6 @@ class Assembly {
       result_.alternatives[i] += result.answers[i].text;
       result_.scores[i] += result.answers[i].score;
     }
-    ++result_.sentences;
     result_.truncated = result_.truncated || result.truncated;
   }
 
@@ -133,15 +55,14 @@ class Assembly {
   }
 
  private:
-  // Appends the white space up to `end`. A sentence cut into pieces gets a space between them: the
-  // source's space is at the end of a piece, and translations end without one.
+  // Appends the white space up to `end`.
   void between(int64_t end) {
-    std::string_view space = part(source_, {at_, end});
-    if (space.empty() && at_ > 0 && end < static_cast<int64_t>(source_.size()) &&
-        source_[static_cast<size_t>(at_ - 1)] == ' ') {
-      space = " ";
-    }
+    const std::string_view space = part(source_, {at_, end});
     for (std::string& text : result_.alternatives) text += space;
+  }
+
+  void copy(TextSpan span) {
+    for (std::string& text : result_.alternatives) text += part(source_, span);
   }
 
   std::string_view source_;
@@ -153,21 +74,6 @@ class Assembly {
 }  // namespace
 
 namespace {
-
-// The search of a sentence, with the terms in it as required phrases.
-SearchOptions with_terms(SearchOptions search, const std::vector<Term>& terms,
-                         std::string_view sentence) {
-  // With fewer beams, required phrases displace the rest of the sentence.
-  constexpr int kFewestBeams = 4;
-  bool has_terms = false;
-  for (const Term& term : terms) {
-    if (!contains_words(sentence, term.source)) continue;
-    search.required.push_back(term.target);
-    has_terms = true;
-  }
-  if (has_terms) search.beam = std::max(search.beam, kFewestBeams), search.sample = false;
-  return search;
-}
 
 std::vector<Translation::UsedTerm> used_terms(std::string_view source, const std::string& text,
                                               const std::vector<Term>& terms) {
@@ -216,51 +122,60 @@ void Translator::translate(const std::vector<std::string>& texts, const Translat
                            const std::function<void(size_t, Translation&&)>& on_result) {
   const Model& model = engine_->model();
   const SearchOptions search = options.search ? *options.search : default_search(model);
-  const Splitter splitter(model, options);
-  std::vector<Piece> pieces;
-  std::vector<size_t> counts;  // pieces of each text
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const size_t before = pieces.size();
-    splitter.split(texts[i], i, pieces);
-    counts.push_back(pieces.size() - before);
-  }
+  const TextSplitter splitter(model, options);
+  const PieceTranslator translator(*engine_, options, search, splitter);
+  struct Text {
+    std::vector<TextPiece> pieces;
+    std::vector<PieceTranslator::Place> places;
+    std::vector<TranslatedPiece> done;  // the first of them
+  };
+  std::vector<Text> all(texts.size());
+  std::vector<size_t> owners;  // of the requests
   std::vector<Request> requests;
-  for (const Piece& piece : pieces) {
-    const bool first = requests.empty() || pieces[requests.size() - 1].text != piece.text;
-    const std::string_view sentence = part(texts[piece.text], piece.span);
-    requests.push_back({.text = options.source_prefix + std::string(sentence),
-                        .prefix = first ? options.prefix : "",
-                        .source_language = options.source_language,
-                        .target_language = options.target_language,
-                        .search = with_terms(search, options.terms, sentence),
-                        .stream = requests.size(),
-                        .may_truncate = true});
+  uint64_t streams = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    Text& text = all[i];
+    text.pieces = splitter.split(texts[i]);
+    text.places = PieceTranslator::places(text.pieces, streams);
+    streams += text.pieces.size();
+    for (size_t p = 0; p < text.pieces.size(); ++p) {
+      if (text.pieces[p].is_copied) continue;
+      requests.push_back(translator.request(texts[i], text.pieces[p], text.places[p]));
+      owners.push_back(i);
+    }
   }
   size_t next = 0;  // text to return
-  std::optional<Assembly> assembly;
-  const auto begin = [&] {
-    if (next < texts.size()) assembly.emplace(texts[next], options, counts[next], search.nbest);
-  };
-  // Returns complete texts: the current one, and those after it without pieces.
-  const auto return_complete = [&](size_t done) {
-    while (next < texts.size() && done == counts[next]) {
-      Translation translation = std::move(*assembly).take();
-      translation.terms = used_terms(texts[next], translation.text, options.terms);
-      on_result(next++, std::move(translation));
-      begin();
-      done = 0;
+  // Copied pieces need no result.
+  const auto skip_copied = [](Text& text) {
+    while (text.done.size() < text.pieces.size() && text.pieces[text.done.size()].is_copied) {
+      text.done.push_back({.piece = text.pieces[text.done.size()]});
     }
   };
-  begin();
-  return_complete(0);
-  size_t done = 0;  // pieces of the current text
-  const auto on_sentence = [&](size_t i, Result&& result) {
-    assembly->add(pieces[i], std::move(result));
-    if (++done < counts[next]) return;
-    return_complete(done);
-    done = 0;
+  const auto return_complete = [&] {
+    for (; next < texts.size(); ++next) {
+      Text& text = all[next];
+      skip_copied(text);
+      if (text.done.size() < text.pieces.size()) return;
+      Assembly assembly(texts[next], options, search.nbest);
+      for (TranslatedPiece& piece :
+           translator.finish(texts[next], std::move(text.done), text.places)) {
+        assembly.add(std::move(piece));
+      }
+      Translation translation = std::move(assembly).take();
+      if (is_random(search)) translation.seed = search.seed;
+      translation.terms = used_terms(texts[next], translation.text, options.terms);
+      on_result(next, std::move(translation));
+      text = {};
+    }
   };
-  engine_->run(std::move(requests), on_sentence, options.is_cancelled);
+  return_complete();
+  const auto on_piece = [&](size_t request, Result&& result) {
+    Text& text = all[owners[request]];
+    skip_copied(text);
+    text.done.push_back({.piece = text.pieces[text.done.size()], .result = std::move(result)});
+    return_complete();
+  };
+  engine_->run(std::move(requests), on_piece, options.is_cancelled);
 }
 
 Generator::Generator(Model model, const EngineOptions& options) {
