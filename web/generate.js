@@ -20,7 +20,7 @@ import {
 const mostNew = 200;
 
 export function makeGenerate(panel, models, shared) {
-  const own = withAbility(models, "complete").filter(
+  const own = withAbility(models, "generate").filter(
     (m) => m.family === "decoder_only" && m.abilities.includes("tokenize"),
   );
   panel.append(

@@ -92,7 +92,7 @@ async function begin() {
   }
   buildTabs();
   // Start with the first tab that a loaded model supports.
-  const fits = { translate: "translate", generate: "complete", fill: "fill", labels: "classify", parse: "parse" };
+  const fits = { translate: "translate", generate: "generate", fill: "fill", labels: "classify", parse: "parse" };
   const first = tabs.find((tab) => models.some((model) => model.abilities.includes(fits[tab.id])));
   show(named(location.hash) ?? (first ?? tabs.find((tab) => tab.id === (models.length ? "lens" : "train"))).id);
 }
