@@ -1,9 +1,14 @@
 // Translator and Generator: splits texts into sentences, and joins their translations.
 #include <algorithm>
+#include <chrono>
+#include <span>
 
+#include "base/check.h"
 #include "heed/engine.h"
 #include "heed/error.h"
 #include "heed/translate.h"
+#include "infer/markup/markup_translation.h"
+#include "infer/markup/protected_text.h"
 #include "infer/search/terms.h"
 #include "text/unicode/sentence_splitter.h"
 #include "text/unicode/unicode.h"
@@ -16,7 +21,23 @@ namespace {
 struct Piece {
   size_t text;  // index
   TextSpan span;
+  std::optional<ProtectedText> guarded{};  // if it has placeholders
 };
+
+// The spans inside of `outer`; each is inside or outside.
+std::span<const TextSpan> spans_in(const std::vector<TextSpan>& spans, TextSpan outer) {
+  const auto begin = std::ranges::lower_bound(spans, outer.begin, {}, &TextSpan::begin);
+  const auto end = std::ranges::lower_bound(spans, outer.end, {}, &TextSpan::begin);
+  return {begin, end};
+}
+// The same, as bytes of `outer`.
+std::vector<TextSpan> relative_spans(const std::vector<TextSpan>& spans, TextSpan outer) {
+  std::vector<TextSpan> inside;
+  for (const TextSpan& span : spans_in(spans, outer)) {
+    inside.push_back({span.begin - outer.begin, span.end - outer.begin});
+  }
+  return inside;
+}
 
 std::string_view part(std::string_view text, TextSpan span) {
   return text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
@@ -55,28 +76,75 @@ class Splitter {
     most_tokens_ = std::max<int64_t>(model.max_positions() - kReserve - prefix, 1);
   }
 
-  void split(std::string_view text, size_t index, std::vector<Piece>& pieces) const {
-    if (!options_.split_sentences) {
-      if (!split_sentences(text).empty()) {
-        pieces.push_back({index, {0, static_cast<int64_t>(text.size())}});
-      }
-      return;
+  // Sentences with nothing but `spans`, which are protected, are not translated.
+  void split(std::string_view text, const std::vector<TextSpan>& spans, size_t index,
+             std::vector<Piece>& pieces) {
+    std::vector<TextSpan> sentences = split_sentences(text);
+    if (!options_.split_sentences && !sentences.empty()) {
+      sentences = {{0, static_cast<int64_t>(text.size())}};
     }
-    for (const TextSpan span : split_sentences(text)) add(text, span, index, pieces);
+    for (const TextSpan span : joined(sentences, spans)) {
+      const std::vector<TextSpan> inside = relative_spans(spans, span);
+      if (!inside.empty() && !has_words_outside(part(text, span), inside)) continue;
+      if (options_.split_sentences) {
+        add(text, spans, span, index, pieces);
+      } else {
+        push(text, spans, span, index, pieces);
+      }
+    }
   }
 
  private:
-  void add(std::string_view text, TextSpan span, size_t index, std::vector<Piece>& pieces) const {
+  // A URL may have what ends a sentence: "/?q=1".
+  static std::vector<TextSpan> joined(const std::vector<TextSpan>& sentences,
+                                      const std::vector<TextSpan>& spans) {
+    std::vector<TextSpan> result;
+    for (const TextSpan& sentence : sentences) {
+      const auto after = std::ranges::upper_bound(spans, sentence.begin, {}, &TextSpan::begin);
+      const bool begins_inside = after != spans.begin() && std::prev(after)->end > sentence.begin &&
+                                 !result.empty() && std::prev(after)->begin < result.back().end;
+      if (begins_inside) {
+        result.back().end = sentence.end;
+      } else {
+        result.push_back(sentence);
+      }
+    }
+    return result;
+  }
+
+  void push(std::string_view text, const std::vector<TextSpan>& spans, TextSpan span, size_t index,
+            std::vector<Piece>& pieces) {
+    Piece& piece = pieces.emplace_back(Piece{index, span});
+    std::vector<TextSpan> inside = relative_spans(spans, span);
+    if (inside.empty()) return;
+    if (!placeholder_pieces_) placeholder_pieces_ = placeholder_pieces(model_.tokenizer());
+    using Method = ProtectedText::Method;
+    piece.guarded.emplace(part(text, span), std::move(inside),
+                          *placeholder_pieces_ > 0 ? Method::pieces : Method::kept,
+                          *placeholder_pieces_);
+  }
+
+  void add(std::string_view text, const std::vector<TextSpan>& spans, TextSpan span, size_t index,
+           std::vector<Piece>& pieces) {
     // A token has at least one byte: most sentences fit without being tokenized.
     const bool fits =
         span.end - span.begin < most_tokens_ || count(part(text, span)) <= most_tokens_;
-    const int64_t middle = fits ? -1 : middle_of(text, span);
+    const int64_t middle = fits ? -1 : outside_of(spans, middle_of(text, span), span);
     if (middle < 0) {
-      pieces.push_back({index, span});
+      push(text, spans, span, index, pieces);
       return;
     }
-    add(text, {span.begin, middle}, index, pieces);
-    add(text, {middle, span.end}, index, pieces);
+    add(text, spans, {span.begin, middle}, index, pieces);
+    add(text, spans, {middle, span.end}, index, pieces);
+  }
+
+  // A place to cut that is not inside of a protected span; -1: there is none.
+  static int64_t outside_of(const std::vector<TextSpan>& spans, int64_t at, TextSpan outer) {
+    const auto after = std::ranges::lower_bound(spans, at, {}, &TextSpan::begin);
+    if (after == spans.begin() || std::prev(after)->end <= at) return at;
+    const TextSpan inside = *std::prev(after);
+    if (inside.end < outer.end) return inside.end;
+    return inside.begin > outer.begin ? inside.begin : -1;
   }
 
   int64_t count(std::string_view text) const {
@@ -91,63 +159,100 @@ class Splitter {
   const Model& model_;
   const TranslateOptions& options_;
   int64_t most_tokens_;
+  std::optional<int> placeholder_pieces_;  // of the vocabulary; not set: not needed yet
 };
+
+// Where the protected spans of a piece are, in each of its answers.
+using Placed = std::vector<std::vector<TextSpan>>;
 
 // A translation, assembled from its pieces in order.
 class Assembly {
  public:
-  Assembly(std::string_view source, const TranslateOptions& options, size_t pieces, int nbest)
-      : source_(source), prefix_bytes_(static_cast<int64_t>(options.source_prefix.size())) {
-    result_.alternatives.resize(pieces > 0 ? static_cast<size_t>(nbest) : 1);
-    result_.scores.resize(result_.alternatives.size());
+  Assembly(const PlainText& source, const TranslateOptions& options, size_t pieces, int nbest)
+      : source_(source.text),
+        fixed_(source.fixed),
+        prefix_bytes_(static_cast<int64_t>(options.source_prefix.size())) {
+    const size_t ranks = pieces > 0 ? static_cast<size_t>(nbest) : 1;
+    translation().alternatives.resize(ranks), translation().scores.resize(ranks);
+    result_.alignments.resize(ranks), result_.placed.resize(ranks);
   }
 
-  void add(const Piece& piece, Result&& result) {
+  void add(const Piece& piece, Result&& result, const Placed& placed) {
     between(piece.span.begin);
     at_ = piece.span.end;
     // As many alternatives as the sentence with the fewest.
-    const size_t ranks = std::min(result_.alternatives.size(), result.answers.size());
-    result_.alternatives.resize(ranks), result_.scores.resize(ranks);
-    const auto target = static_cast<int64_t>(result_.alternatives.front().size());
-    for (Alignment alignment : result.best().alignments) {
-      // Alignments to the source prefix are not part of the text.
-      if (alignment.source.end <= prefix_bytes_) continue;
-      const int64_t shift = piece.span.begin - prefix_bytes_;
-      alignment.source.begin = std::max(alignment.source.begin, prefix_bytes_) + shift;
-      alignment.source.end += shift;
-      alignment.target.begin += target, alignment.target.end += target;
-      result_.alignments.push_back(alignment);
-    }
+    const size_t ranks = std::min(translation().alternatives.size(), result.answers.size());
+    translation().alternatives.resize(ranks), translation().scores.resize(ranks);
+    result_.alignments.resize(ranks), result_.placed.resize(ranks);
     for (size_t i = 0; i < ranks; ++i) {
-      result_.alternatives[i] += result.answers[i].text;
-      result_.scores[i] += result.answers[i].score;
+      std::string& text = translation().alternatives[i];
+      const auto target = static_cast<int64_t>(text.size());
+      for (Alignment alignment : result.answers[i].alignments) {
+        // Alignments to the source prefix are not part of the text.
+        if (alignment.source.end <= prefix_bytes_) continue;
+        const int64_t shift = piece.span.begin - prefix_bytes_;
+        alignment.source.begin = std::max(alignment.source.begin, prefix_bytes_) + shift;
+        alignment.source.end += shift;
+        alignment.target.begin += target, alignment.target.end += target;
+        result_.alignments[i].push_back(alignment);
+      }
+      if (piece.guarded) add_placed(piece, placed[i], target, result_.placed[i]);
+      text += result.answers[i].text;
+      translation().scores[i] += result.answers[i].score;
     }
-    ++result_.sentences;
-    result_.truncated = result_.truncated || result.truncated;
+    ++translation().sentences;
+    translation().truncated = translation().truncated || result.truncated;
   }
 
-  Translation take() && {
+  PlainTranslation take(bool alignments) && {
     between(static_cast<int64_t>(source_.size()));
-    result_.text = result_.alternatives.front();
+    translation().text = translation().alternatives.front();
+    if (alignments) translation().alignments = result_.alignments.front();
     return std::move(result_);
   }
 
  private:
-  // Appends the white space up to `end`. A sentence cut into pieces gets a space between them: the
-  // source's space is at the end of a piece, and translations end without one.
+  Translation& translation() { return result_.translation; }
+
+  // The fixed parts inside of the piece's protected spans.
+  void add_placed(const Piece& piece, const std::vector<TextSpan>& placed, int64_t target,
+                  std::vector<TextSpan>& result) const {
+    const std::vector<TextSpan>& spans = piece.guarded->spans();
+    for (const TextSpan& fixed : spans_in(fixed_, piece.span)) {
+      const int64_t begin = fixed.begin - piece.span.begin;
+      const auto after = std::ranges::upper_bound(spans, begin, {}, &TextSpan::begin);
+      HEED_CHECK(after != spans.begin(), "translation: a fixed part must be protected");
+      const TextSpan& span = *std::prev(after);
+      const TextSpan& at = placed[static_cast<size_t>(std::prev(after) - spans.begin())];
+      const int64_t first = target + at.begin + begin - span.begin;
+      result.push_back({first, first + fixed.end - fixed.begin});
+    }
+  }
+
+  // Appends what is not translated, up to `end`: white space, and sentences of nothing but
+  // placeholders. A sentence cut into pieces gets a space between them: the source's space is at the
+  // end of a piece, and translations end without one.
   void between(int64_t end) {
     std::string_view space = part(source_, {at_, end});
     if (space.empty() && at_ > 0 && end < static_cast<int64_t>(source_.size()) &&
         source_[static_cast<size_t>(at_ - 1)] == ' ') {
       space = " ";
     }
-    for (std::string& text : result_.alternatives) text += space;
+    for (size_t i = 0; i < result_.placed.size(); ++i) {
+      std::string& text = translation().alternatives[i];
+      for (const TextSpan& fixed : spans_in(fixed_, {at_, end})) {
+        const int64_t shift = static_cast<int64_t>(text.size()) - at_;
+        result_.placed[i].push_back({fixed.begin + shift, fixed.end + shift});
+      }
+      text += space;
+    }
   }
 
   std::string_view source_;
+  const std::vector<TextSpan>& fixed_;
   int64_t prefix_bytes_;
   int64_t at_ = 0;
-  Translation result_;
+  PlainTranslation result_;
 };
 
 }  // namespace
@@ -212,55 +317,156 @@ Translation Translator::translate(std::string_view text, const TranslateOptions&
   return result;
 }
 
+namespace {
+
+// The requests of plain texts.
+class PlainTranslator {
+ public:
+  PlainTranslator(Engine& engine, const std::vector<PlainText>& texts,
+                  const TranslateOptions& options)
+      : engine_(engine),
+        texts_(texts),
+        options_(options),
+        search_(options.search ? *options.search : Translator::default_search(engine.model())) {}
+
+  void run(const OnPlain& on_result) {
+    Splitter splitter(engine_.model(), options_);
+    std::vector<size_t> counts;  // pieces of each text
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const PlainText& text = texts_[i];
+      const size_t before = pieces_.size();
+      splitter.split(text.text, protected_spans(text.text, text.fixed, text.cuts), i, pieces_);
+      counts.push_back(pieces_.size() - before);
+    }
+    std::vector<Request> requests;
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const std::optional<ProtectedText>& guarded = pieces_[i].guarded;
+      requests.push_back(request_of(i, guarded
+                                           ? std::string_view(guarded->masked())
+                                           : part(texts_[pieces_[i].text].text, pieces_[i].span)));
+    }
+    size_t next = 0;  // text to return
+    std::optional<Assembly> assembly;
+    const auto begin = [&] {
+      if (next < texts_.size())
+        assembly.emplace(texts_[next], options_, counts[next], search_.nbest);
+    };
+    // Returns complete texts: the current one, and those after it without pieces.
+    const auto return_complete = [&](size_t done) {
+      while (next < texts_.size() && done == counts[next]) {
+        PlainTranslation result = std::move(*assembly).take(search_.alignments);
+        result.translation.terms =
+            used_terms(texts_[next].text, result.translation.text, options_.terms);
+        on_result(next++, std::move(result));
+        begin();
+        done = 0;
+      }
+    };
+    begin();
+    return_complete(0);
+    size_t done = 0;  // pieces of the current text
+    const auto on_sentence = [&](size_t i, Result&& result) {
+      Placed placed;
+      if (pieces_[i].guarded) placed = restore(i, result);
+      assembly->add(pieces_[i], std::move(result), placed);
+      if (++done < counts[next]) return;
+      return_complete(done);
+      done = 0;
+    };
+    engine_.run(std::move(requests), on_sentence, options_.is_cancelled);
+  }
+
+ private:
+  Request request_of(size_t i, std::string_view sentence) const {
+    const Piece& piece = pieces_[i];
+    const PlainText& text = texts_[piece.text];
+    const bool first = i == 0 || pieces_[i - 1].text != piece.text;
+    Request request{.text = options_.source_prefix + std::string(sentence),
+                    .prefix = first && text.takes_prefix ? options_.prefix : "",
+                    .source_language = options_.source_language,
+                    .target_language = options_.target_language,
+                    .search = with_terms(search_, options_.terms, sentence),
+                    .stream = i,
+                    .may_truncate = true};
+    request.search->alignments =
+        search_.alignments || text.needs_alignments || piece.guarded.has_value();
+    return request;
+  }
+
+  // Puts the placeholders back into the answers, and returns where they are.
+  Placed restore(size_t i, Result& result) {
+    if (std::optional<Placed> placed = try_restore(*pieces_[i].guarded, result)) return *placed;
+    // The model did not copy them: the sentence without them.
+    ProtectedText& guarded = *pieces_[i].guarded;
+    guarded = ProtectedText(guarded.text(), guarded.spans(), ProtectedText::Method::removed);
+    const Handle handle = engine_.submit(request_of(i, guarded.masked()));
+    while (options_.is_cancelled && !handle.wait_for(kCancelInterval)) {
+      if (!options_.is_cancelled()) continue;
+      handle.cancel();
+      throw Error(ErrorCode::cancelled, "the requests were cancelled");
+    }
+    const bool truncated = result.truncated;
+    result = handle.get();
+    result.truncated = result.truncated || truncated;
+    std::optional<Placed> placed = try_restore(guarded, result);
+    HEED_CHECK(placed.has_value(), "translation: placeholders that were removed must be restored");
+    return *placed;
+  }
+
+  std::optional<Placed> try_restore(const ProtectedText& guarded, Result& result) const {
+    const auto prefix = static_cast<int64_t>(options_.source_prefix.size());
+    Placed placed;
+    std::vector<ProtectedText::Restored> restored;
+    for (const Answer& answer : result.answers) {
+      std::vector<Alignment> alignments;
+      for (Alignment alignment : answer.alignments) {
+        if (alignment.source.end <= prefix) continue;
+        alignment.source.begin = std::max(alignment.source.begin, prefix) - prefix;
+        alignment.source.end -= prefix;
+        alignments.push_back(alignment);
+      }
+      std::optional<ProtectedText::Restored> one = guarded.restore(answer.text, alignments);
+      if (!one) return std::nullopt;
+      restored.push_back(std::move(*one));
+    }
+    for (size_t i = 0; i < restored.size(); ++i) {
+      result.answers[i].text = std::move(restored[i].text);
+      result.answers[i].alignments = std::move(restored[i].alignments);
+      for (Alignment& alignment : result.answers[i].alignments) {
+        alignment.source.begin += prefix, alignment.source.end += prefix;
+      }
+      placed.push_back(std::move(restored[i].placed));
+    }
+    return placed;
+  }
+
+  static constexpr std::chrono::milliseconds kCancelInterval{20};
+
+  Engine& engine_;
+  const std::vector<PlainText>& texts_;
+  const TranslateOptions& options_;
+  const SearchOptions search_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
 void Translator::translate(const std::vector<std::string>& texts, const TranslateOptions& options,
                            const std::function<void(size_t, Translation&&)>& on_result) {
-  const Model& model = engine_->model();
-  const SearchOptions search = options.search ? *options.search : default_search(model);
-  const Splitter splitter(model, options);
-  std::vector<Piece> pieces;
-  std::vector<size_t> counts;  // pieces of each text
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const size_t before = pieces.size();
-    splitter.split(texts[i], i, pieces);
-    counts.push_back(pieces.size() - before);
+  if (options.format != TextFormat::text) {
+    translate_markup(
+        texts, options,
+        [&](const std::vector<PlainText>& plain, const OnPlain& on_plain) {
+          PlainTranslator(*engine_, plain, options).run(on_plain);
+        },
+        on_result);
+    return;
   }
-  std::vector<Request> requests;
-  for (const Piece& piece : pieces) {
-    const bool first = requests.empty() || pieces[requests.size() - 1].text != piece.text;
-    const std::string_view sentence = part(texts[piece.text], piece.span);
-    requests.push_back({.text = options.source_prefix + std::string(sentence),
-                        .prefix = first ? options.prefix : "",
-                        .source_language = options.source_language,
-                        .target_language = options.target_language,
-                        .search = with_terms(search, options.terms, sentence),
-                        .stream = requests.size(),
-                        .may_truncate = true});
-  }
-  size_t next = 0;  // text to return
-  std::optional<Assembly> assembly;
-  const auto begin = [&] {
-    if (next < texts.size()) assembly.emplace(texts[next], options, counts[next], search.nbest);
-  };
-  // Returns complete texts: the current one, and those after it without pieces.
-  const auto return_complete = [&](size_t done) {
-    while (next < texts.size() && done == counts[next]) {
-      Translation translation = std::move(*assembly).take();
-      translation.terms = used_terms(texts[next], translation.text, options.terms);
-      on_result(next++, std::move(translation));
-      begin();
-      done = 0;
-    }
-  };
-  begin();
-  return_complete(0);
-  size_t done = 0;  // pieces of the current text
-  const auto on_sentence = [&](size_t i, Result&& result) {
-    assembly->add(pieces[i], std::move(result));
-    if (++done < counts[next]) return;
-    return_complete(done);
-    done = 0;
-  };
-  engine_->run(std::move(requests), on_sentence, options.is_cancelled);
+  std::vector<PlainText> plain;
+  for (const std::string& text : texts) plain.push_back({.text = text});
+  PlainTranslator(*engine_, plain, options).run([&](size_t i, PlainTranslation&& result) {
+    on_result(i, std::move(result.translation));
+  });
 }
 
 Generator::Generator(Model model, const EngineOptions& options) {
