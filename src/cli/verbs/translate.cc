@@ -32,8 +32,16 @@ constexpr const char* kHelp =
     "the sentences' scores before the text. --alignments prints word alignments after it, as byte\n"
     "ranges: begin:end-begin:end, the source first.\n"
     "\n"
+    "Placeholders stay as they are: {name}, ${name}, %s, %1$s, <ph0>, URLs, e-mail addresses, "
+    "@name,\n"
+    "#name and emoji. With --format html or markdown, FILE is one document: its markup stays, at "
+    "the\n"
+    "words that the marked ones are translated to; code, script, style and elements with\n"
+    "translate=\"no\" are copied.\n"
+    "\n"
     "Examples:\n"
     "  heed translate --model DIR test.en > test.de\n"
+    "  heed translate --model DIR --format html page.html > page.de.html\n"
     "  echo 'Good morning.' | heed translate --model DIR --beam 4 --nbest 4 --scores\n"
     "  heed translate --model DIR --inputs ids.json --json";
 
@@ -44,6 +52,7 @@ struct TranslateFlags : SearchFlags {
   std::vector<std::string> files;
   bool alignments = false;
   bool no_split = false;
+  TextFormat format = TextFormat::text;
   std::string source_prefix, source_language, target_language;
 };
 
@@ -121,15 +130,55 @@ Json to_json(const Translation& translation, const TranslateFlags& flags) {
   return json;
 }
 
-void translate_lines(const TranslateFlags& flags, const Model& model, SearchOptions search,
-                     Output& out) {
+TranslateOptions translate_options(const TranslateFlags& flags, SearchOptions search) {
   search.alignments = flags.alignments;
-  const TranslateOptions options{.search = std::move(search),
-                                 .split_sentences = !flags.no_split,
-                                 .source_prefix = flags.source_prefix,
-                                 .prefix = flags.prefix,
-                                 .source_language = flags.source_language,
-                                 .target_language = flags.target_language};
+  return {.search = std::move(search),
+          .format = flags.format,
+          .split_sentences = !flags.no_split,
+          .source_prefix = flags.source_prefix,
+          .prefix = flags.prefix,
+          .source_language = flags.source_language,
+          .target_language = flags.target_language};
+}
+
+// Each file is one document.
+void translate_documents(const TranslateFlags& flags, const Model& model,
+                         const SearchOptions& search, Output& out) {
+  if (!flags.json && (flags.search.has("nbest") || flags.scores || flags.alignments)) {
+    throw Error(ErrorCode::invalid_argument,
+                "--nbest, --scores and --alignments must be with --json if --format is " +
+                    std::string(name_of(flags.format)),
+                "a document has many lines: add --json");
+  }
+  Translator translator(model, engine_options(flags));
+  Json all = Json::array();
+  const std::vector<std::string> paths =
+      flags.files.empty() ? std::vector<std::string>{"-"} : flags.files;
+  for (const std::string& path : paths) {
+    LineFeed feed({path});
+    std::string document;
+    for (std::vector<std::string> lines; feed.next(kMostLines, lines);) {
+      for (const std::string& line : lines) document += line + "\n";
+    }
+    const Translation translation =
+        translator.translate(document, translate_options(flags, search));
+    const std::string warning = warning_text(translation);
+    if (!warning.empty()) {
+      print_message("warning",
+                    path + ": " + (translation.truncated ? "a sentence " : "") + warning);
+    }
+    if (flags.json) {
+      all.push_back(to_json(translation, flags));
+    } else {
+      out.write(translation.text);
+    }
+  }
+  if (flags.json) out.write(json_line(Json{{"translations", std::move(all)}}));
+}
+
+void translate_lines(const TranslateFlags& flags, const Model& model, const SearchOptions& search,
+                     Output& out) {
+  const TranslateOptions options = translate_options(flags, search);
   Translator translator(model, engine_options(flags));
   LineFeed feed(flags.files);
   ProgressLine progress;
@@ -177,10 +226,12 @@ void run_translate(const TranslateFlags& flags, Output& out) {
                                      : "translation needs an encoder_decoder model");
   }
   const SearchOptions search = search_options(flags, Translator::default_search(model));
-  if (flags.inputs.empty()) {
+  if (!flags.inputs.empty()) {
+    out.write(run_inputs(flags, model, search));
+  } else if (flags.format == TextFormat::text) {
     translate_lines(flags, model, search, out);
   } else {
-    out.write(run_inputs(flags, model, search));
+    translate_documents(flags, model, search, out);
   }
 }
 
@@ -195,6 +246,17 @@ void add_translate(Program& program) {
   add_switch(translate, "--alignments", flags->alignments,
              "print which part of the source each token comes from");
   add_switch(translate, "--no-split", flags->no_split, "do not split lines into sentences");
+  add_value(translate, "--format", "NAME",
+            "what FILE is written in: " + choices_of<TextFormat>() + " (default text)",
+            [flags, translate](const std::string& text) {
+              const std::optional<TextFormat> format = from_name<TextFormat>(text);
+              if (!format) {
+                throw Error(ErrorCode::invalid_argument,
+                            "--format must be " + choices_of<TextFormat>() + ", got '" + text + "'",
+                            flag_help(translate, "--format"));
+              }
+              flags->format = *format;
+            });
   add_text(translate, "--source-prefix", flags->source_prefix, "TEXT",
            "task prefix before every sentence, e.g. for T5");
   add_text(translate, "--source-language", flags->source_language, "NAME",

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "text/unicode/sentence_splitter.h"
 #include "text/unicode/unicode.h"
 #include "text/unicode/utf8.h"
 
@@ -34,8 +33,8 @@ bool ends_clause(char32_t c) {
 }
 bool is_wide_comma(char32_t c) { return c == 0x3001 || c == 0xFF0C || c == 0xFF1B || c == 0x060C; }
 
-// Where to cut a span in two: after a clause, or else a word, or else a character; of these the one
-// nearest to the middle, and never near an edge, which would leave the rest as long as before.
+}  // namespace
+
 int64_t find_cut(std::string_view text, TextSpan span) {
   const int64_t middle = (span.begin + span.end) / 2, quarter = (span.end - span.begin) / 4;
   constexpr int kCharacter = 0, kWord = 1, kClause = 2;
@@ -60,7 +59,6 @@ int64_t find_cut(std::string_view text, TextSpan span) {
   return cuts[kCharacter];
 }
 
-// Without the white space at its ends.
 TextSpan trimmed(std::string_view text, TextSpan span) {
   while (span.begin < span.end) {
     const CodePoint c = decode_utf8(text, static_cast<size_t>(span.begin));
@@ -75,7 +73,6 @@ TextSpan trimmed(std::string_view text, TextSpan span) {
   return span;
 }
 
-// The first run of data in a span, or nothing.
 std::optional<TextSpan> find_data(std::string_view text, TextSpan span) {
   if (span.end - span.begin <= kMostWordBytes) return std::nullopt;
   int64_t begin = span.begin;
@@ -94,10 +91,7 @@ std::optional<TextSpan> find_data(std::string_view text, TextSpan span) {
   }
 }
 
-}  // namespace
-
-TextSplitter::TextSplitter(const Model& model, const TranslateOptions& options)
-    : model_(model), options_(options) {
+PieceLimits::PieceLimits(const Model& model, const TranslateOptions& options) : model_(model) {
   // Reserve for language tokens and the like.
   constexpr int64_t kReserve = 4;
   const auto prefix = static_cast<int64_t>(
@@ -106,52 +100,11 @@ TextSplitter::TextSplitter(const Model& model, const TranslateOptions& options)
   most_tokens_ = std::max<int64_t>(model.max_positions() - kReserve - prefix, 1);
 }
 
-std::vector<TextPiece> TextSplitter::split(std::string_view text) const {
-  std::vector<TextPiece> pieces;
-  const std::vector<TextSpan> sentences = split_sentences(text);
-  if (!options_.split_sentences) {
-    if (!sentences.empty()) pieces.push_back({.span = {0, static_cast<int64_t>(text.size())}});
-    return pieces;
-  }
-  for (const TextSpan span : sentences) add_sentence(text, span, pieces);
-  return pieces;
+bool PieceLimits::can_halve(std::string_view text) const {
+  return static_cast<int64_t>(text.size()) > kFewestBytes && count(text) > kFewestTokens;
 }
 
-void TextSplitter::add_sentence(std::string_view text, TextSpan span,
-                                std::vector<TextPiece>& pieces) const {
-  while (const std::optional<TextSpan> data = find_data(text, span)) {
-    const TextSpan before = trimmed(text, {span.begin, data->begin});
-    if (before.begin < before.end) add(text, before, pieces);
-    pieces.push_back({.span = *data, .is_copied = true});
-    span = trimmed(text, {data->end, span.end});
-  }
-  if (span.begin < span.end) add(text, span, pieces);
-}
-
-void TextSplitter::add(std::string_view text, TextSpan span, std::vector<TextPiece>& pieces) const {
-  const int64_t cut = fits(part(text, span)) ? -1 : find_cut(text, span);
-  if (cut < 0) {
-    pieces.push_back({.span = span});
-    return;
-  }
-  for (const TextSpan half : {trimmed(text, {span.begin, cut}), trimmed(text, {cut, span.end})}) {
-    if (half.begin < half.end) add(text, half, pieces);
-  }
-}
-
-std::optional<std::pair<TextSpan, TextSpan>> TextSplitter::halves(std::string_view text,
-                                                                  TextSpan span) const {
-  if (span.end - span.begin <= kFewestBytes || count(part(text, span)) <= kFewestTokens) {
-    return std::nullopt;
-  }
-  const int64_t cut = find_cut(text, span);
-  if (cut < 0) return std::nullopt;
-  const std::pair both{trimmed(text, {span.begin, cut}), trimmed(text, {cut, span.end})};
-  const bool is_empty = both.first.begin == both.first.end || both.second.begin == both.second.end;
-  return is_empty ? std::nullopt : std::optional(both);
-}
-
-bool TextSplitter::fits(std::string_view text) const {
+bool PieceLimits::fits(std::string_view text) const {
   const auto bytes = static_cast<int64_t>(text.size());
   // A token has at least one byte: most sentences fit without being tokenized.
   if (bytes < std::min(most_tokens_, kMostBytes)) return true;
@@ -159,7 +112,7 @@ bool TextSplitter::fits(std::string_view text) const {
   return tokens <= most_tokens_ && (tokens <= kMostTokens || bytes <= kMostBytes);
 }
 
-int64_t TextSplitter::count(std::string_view text) const {
+int64_t PieceLimits::count(std::string_view text) const {
   // So long a text cannot fit; tokenizing it at every split would be slow.
   constexpr int64_t kMostBytesPerToken = 64;
   const int64_t limit = std::min(most_tokens_, std::max(kMostTokens, kMostBytes));

@@ -1,47 +1,43 @@
-// Cuts texts into pieces that a translation model can translate: sentences, and parts of those that
-// are too long for it.
+// Where to cut a text that is too long for a translation model.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "heed/translate.h"
 
 namespace heed {
 
-struct TextPiece {
-  TextSpan span{};
-  // Not a word of any language but data, such as base64: it is copied to the translation.
-  bool is_copied = false;
-};
-
 inline std::string_view part(std::string_view text, TextSpan span) {
   return text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
 }
 
-class TextSplitter {
+// The span without the white space at its ends.
+TextSpan trimmed(std::string_view text, TextSpan span);
+
+// Where to cut a span in two: after a clause, or else a word, or else a character; of these the one
+// nearest to the middle, and never near an edge, which would leave the rest as long as before. -1 for
+// a single character.
+int64_t find_cut(std::string_view text, TextSpan span);
+
+// The first run without white space that is too long for a word of any language, such as base64. It is
+// data, which is copied.
+std::optional<TextSpan> find_data(std::string_view text, TextSpan span);
+
+// How long a piece may be. Borrows the model.
+class PieceLimits {
  public:
-  // Borrows both.
-  TextSplitter(const Model& model, const TranslateOptions& options);
+  PieceLimits(const Model& model, const TranslateOptions& options);
 
-  // In order; between the pieces is white space only. Linear in the text's tokens.
-  std::vector<TextPiece> split(std::string_view text) const;
-
-  // The two parts of a piece whose translation failed, or nothing when it is too short for that.
-  std::optional<std::pair<TextSpan, TextSpan>> halves(std::string_view text, TextSpan span) const;
+  bool fits(std::string_view text) const;       // otherwise it must be cut
+  bool can_halve(std::string_view text) const;  // if its translation failed
 
  private:
-  void add_sentence(std::string_view text, TextSpan span, std::vector<TextPiece>& pieces) const;
-  void add(std::string_view text, TextSpan span, std::vector<TextPiece>& pieces) const;
-  bool fits(std::string_view text) const;
   int64_t count(std::string_view text) const;
 
   const Model& model_;
-  const TranslateOptions& options_;
   int64_t most_tokens_;
 };
 

@@ -2,77 +2,66 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "infer/engine/engine_testing.h"
 
 namespace heed {
 namespace {
 
-// A byte is a token, and the context has room for 92.
-class TextPiecesTest : public testing::Test {
- protected:
-  const Model model_ = tiny_model(Family::encoder_decoder);
-  const TranslateOptions options_{};
-  const TextSplitter splitter_{model_, options_};
+TextSpan all_of(const std::string& text) { return {0, static_cast<int64_t>(text.size())}; }
 
-  std::vector<std::string> pieces(const std::string& text) const {
-    std::vector<std::string> list;
-    for (const TextPiece& piece : splitter_.split(text)) {
-      list.push_back((piece.is_copied ? "=" : "") + std::string(part(text, piece.span)));
-    }
-    return list;
-  }
-};
-
-using Texts = std::vector<std::string>;
-
-TEST_F(TextPiecesTest, AreSentences) {
-  EXPECT_EQ(pieces("One. Two!  Three?"), (Texts{"One.", "Two!", "Three?"}));
-  EXPECT_EQ(pieces(" "), Texts{});
+// The text before the cut.
+std::string first_half(const std::string& text) {
+  return text.substr(0, static_cast<size_t>(find_cut(text, all_of(text))));
 }
 
-TEST_F(TextPiecesTest, AreCutAfterClausesThenWordsThenCharacters) {
-  const std::string clause = "when the rain had stopped and all was quiet again";  // 49 bytes
-  EXPECT_EQ(pieces(clause + ", " + clause), (Texts{clause + ",", clause}));
-  EXPECT_EQ(pieces(clause + " " + clause), (Texts{clause, clause}));
+TEST(TextPieces, AreCutAfterClausesThenWordsThenCharacters) {
+  const std::string clause = "when the rain had stopped and all was quiet again";
+  EXPECT_EQ(first_half(clause + ", " + clause + " and again"), clause + ", ");
+  EXPECT_EQ(first_half(clause + " " + clause), clause + " ");
   std::string hans;  // Chinese has no spaces
   for (int i = 0; i < 40; ++i) hans += "\u6C34";
-  const Texts halves = pieces(hans);
-  ASSERT_EQ(halves.size(), 2u);
-  EXPECT_EQ(halves[0] + halves[1], hans);
-  EXPECT_EQ(halves[0].size() % 3, 0u);
+  EXPECT_EQ(first_half(hans).size(), 60u);
+  EXPECT_EQ(find_cut("x", {0, 1}), -1);
+  // Not near an edge.
+  EXPECT_EQ(first_half("a, " + std::string(40, 'x')).size(), 21u);
 }
 
-TEST_F(TextPiecesTest, CopyData) {
-  const std::string data(300, 'A');
-  EXPECT_EQ(pieces(data), Texts{"=" + data});
-  EXPECT_EQ(pieces("See " + data + " and go."), (Texts{"See", "=" + data, "and go."}));
-  EXPECT_EQ(pieces(std::string(150, 'A')).size(), 2u);  // a word, though a long one
+TEST(TextPieces, FindData) {
+  const std::string data(300, 'A'), text = "See " + data + " and go.";
+  const auto found = find_data(text, all_of(text));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(part(text, *found), data);
+  EXPECT_FALSE(find_data(text, {0, 100}));
+  EXPECT_FALSE(
+      find_data(text, {static_cast<int64_t>(data.size()), static_cast<int64_t>(text.size())}));
+  std::string hans;
+  for (int i = 0; i < 400; ++i) hans += "\u6C34";
+  EXPECT_FALSE(find_data(hans, all_of(hans)));
 }
 
-TEST_F(TextPiecesTest, HaveHalvesIfTheyAreLong) {
-  const std::string text =
-      "the first part of a long sentence without any mark, and then the second part of it";
-  const auto halves = splitter_.halves(text, {0, static_cast<int64_t>(text.size())});
-  ASSERT_TRUE(halves);
-  EXPECT_EQ(part(text, halves->first), "the first part of a long sentence without any mark,");
-  EXPECT_EQ(part(text, halves->second), "and then the second part of it");
-  EXPECT_FALSE(splitter_.halves(text, {0, 40}));
+TEST(TextPieces, AreTrimmed) {
+  const std::string text = " \t one two\u00A0";
+  EXPECT_EQ(part(text, trimmed(text, all_of(text))), "one two");
+  EXPECT_EQ(part("  ", trimmed("  ", {0, 2})), "");
 }
 
-TEST_F(TextPiecesTest, CoverTheText) {
-  std::string text;
-  for (int i = 0; i < 300; ++i) text += "word" + std::string(i % 7 == 0 ? ", " : " ");
-  const std::vector<TextPiece> pieces = splitter_.split(text);
-  int64_t at = 0;
-  for (const TextPiece& piece : pieces) {
-    EXPECT_EQ(part(text, {at, piece.span.begin}).find_first_not_of(' '), std::string_view::npos);
-    EXPECT_LE(piece.span.end - piece.span.begin, 92);
-    at = piece.span.end;
-  }
-  EXPECT_EQ(part(text, {at, static_cast<int64_t>(text.size())}), " ");
+// A byte is a token, and the context has room for 92.
+TEST(PieceLimits, AreThoseOfTheModelAndOfTraining) {
+  const TranslateOptions options{};
+  const Model small = tiny_model(Family::encoder_decoder);
+  const PieceLimits limits(small, options);
+  EXPECT_TRUE(limits.fits(std::string(90, 'x')));
+  EXPECT_FALSE(limits.fits(std::string(100, 'x')));
+  EXPECT_FALSE(limits.can_halve(std::string(60, 'x')));
+  EXPECT_TRUE(limits.can_halve(std::string(90, 'x')));
+  ModelConfig config = tiny_config(Family::encoder_decoder);
+  config.max_positions = 4096;
+  const Model large(std::make_shared<const Network>(config, 1), small.tokenizer_pointer());
+  EXPECT_TRUE(PieceLimits(large, options).fits(std::string(512, 'x')));
+  EXPECT_FALSE(PieceLimits(large, options).fits(std::string(600, 'x')));
 }
 
 }  // namespace

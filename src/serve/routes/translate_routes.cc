@@ -26,7 +26,10 @@ void describe(Fields& fields, TranslateCall& call) {
   fields.text({.name = "source", .about = "source language; auto if only one is possible"},
               call.source);
   fields.text({.name = "target", .about = "target language"}, call.target);
-  fields.text({.name = "format", .about = "must be text", .choices = {"text"}}, call.format);
+  fields.text({.name = "format",
+               .about = "what q is written in; its markup stays",
+               .choices = {"text", "html", "markdown"}},
+              call.format);
   const auto answers = static_cast<double>(fields.limits().answers);
   fields.integer({.name = "alternatives",
                   .about = "number of additional translations",
@@ -147,6 +150,7 @@ HttpReply translate(Call& call) {
   const ServedModelPtr served = choose_model(call, request);
   const Languages& languages = served->languages();
   TranslateOptions options{.search = search_for(request, served->model()),
+                           .format = *from_name<TextFormat>(request.format),
                            .source_prefix = request.source_prefix,
                            .prefix = request.prefix,
                            .is_cancelled = call.cancelled()};
