@@ -22,13 +22,14 @@ target_link_libraries(heed_package PRIVATE DNNL::dnnl hwy::hwy OpenMP::OpenMP_CX
                       PkgConfig::pcre2 PkgConfig::sentencepiece PkgConfig::zstd Threads::Threads
                       tomlplusplus::tomlplusplus)
 
+# What was not built is left out: `cmake --build … --target heed` and `cmake --install` install the command alone.
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
 install(TARGETS heed RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 if(TARGET heed_mpi)
-  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
+  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi OPTIONAL)
 endif()
 install(TARGETS heed_package EXPORT heed-targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development OPTIONAL)
 # The benchmarks and the server are linked into the command only.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/heed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         COMPONENT development
@@ -70,13 +71,13 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING AND NOT HEED_SANITIZE AND N
                      DEPENDS heed ${help_script}
                      COMMENT "Writing the manual page and completions" VERBATIM)
   add_custom_target(heed_help ALL DEPENDS ${help_files})
-  install(FILES ${help}/heed.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command)
+  install(FILES ${help}/heed.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT command OPTIONAL)
   install(FILES ${help}/heed DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
-          COMPONENT command)
+          COMPONENT command OPTIONAL)
   install(FILES ${help}/_heed DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions
-          COMPONENT command)
+          COMPONENT command OPTIONAL)
   install(FILES ${help}/heed.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
-          COMPONENT command)
+          COMPONENT command OPTIONAL)
 endif()
 
 # Debian packages: scripts/package. The MPI module is a separate package, because few users need MPI.

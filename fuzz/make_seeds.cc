@@ -454,6 +454,23 @@ void make_sweep_folder_seeds(const std::filesystem::path& folder) {
   write_file(folder / "begun", settings);
 }
 
+void make_markup_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  const std::string nul(1, '\0');
+  write_file(folder / "html",
+             "<p id='a > b'>Hi <b>{name}</b>, see <a href=\"x\">https://a.org</a> "
+             "<img src=y> &amp; <code>z</code>.<br>\nBye &#233;&nbsp;!</p>" +
+                 nul + "Hallo <ph0>, siehe <ph1> <ph1>. Tschüs!");
+  write_file(folder / "broken",
+             "<b>a<i>b</b>c</i> <x <y z=\"> <!-- c <script> </p" + nul + "eins zwei drei");
+  write_file(folder / "markdown",
+             "# A *b* **c**\n\n- [x](https://y.org \"t\") `z`\n> q\n\n"
+             "| a | b |\n|---|---|\n| c | d |\n\n```\ne\n```\n<div>f</div>\n" +
+                 nul + "A b c");
+  write_file(folder / "placeholders",
+             "%s of %1$d, ${x} {{y}} @a #b a@b.org 😀👍🏽 <ph0>" + nul + "%s von <ph0>");
+}
+
 void make_metric_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   write_file(folder / "lines",
@@ -506,6 +523,7 @@ int main(int argc, char** argv) {
     heed::make_generation_seeds(folder / "generation");
     heed::make_http_seeds(folder / "http");
     heed::make_marian_seeds(folder / "marian");
+    heed::make_markup_seeds(folder / "markup");
     heed::make_metric_seeds(folder / "metric");
     heed::make_recipe_seeds(folder / "recipe");
     heed::make_request_seeds(folder / "request");

@@ -135,8 +135,8 @@ export function modelChoice(models, onchange) {
   return { select, label: el("label", {}, "Model", select) };
 }
 
-// Can /v1/completions continue a text with it? The ability has had two names.
-export const generates = (model) => ["generate", "complete"].some((name) => model.abilities.includes(name));
+// Can /v1/completions continue a text with it?
+export const generates = (model) => model.abilities.includes("generate");
 
 // "en" → "English", "eng_Latn" → "English (Latin)"; an unknown code as it is.
 export function languageName(code) {

@@ -138,6 +138,13 @@ typedef enum heed_early_stopping {
   HEED_STOP_NEVER  // when no live hypothesis could score better at any length
 } heed_early_stopping;
 
+// What a text is written in (heed/translate.h).
+typedef enum heed_text_format {
+  HEED_FORMAT_TEXT,
+  HEED_FORMAT_HTML,
+  HEED_FORMAT_MARKDOWN
+} heed_text_format;
+
 // Search options (heed/search.h).
 typedef struct heed_options {
   // beam = 1 without `sample` is greedy decoding.
@@ -162,7 +169,7 @@ typedef struct heed_options {
   int top_k;           // > 0: from the k most probable tokens
   double top_p;        // < 1: nucleus sampling
   double min_p;        // > 0: minimum probability, relative to the most probable token
-  uint64_t seed;       // random seed
+  uint64_t seed;       // random seed; the functions below draw another one at each call
 
   // NULL or "": none.
   const char* prefix;           // beginning of the answer
@@ -171,6 +178,7 @@ typedef struct heed_options {
   // Translation only:
   const char* source_prefix;  // before every sentence: "translate English to German: "
   int split_sentences;
+  heed_text_format format;  // its markup stays
 } heed_options;
 
 // The defaults of heed_generate(): those of the model's generation_config.json.

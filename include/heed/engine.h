@@ -78,6 +78,19 @@ void describe(Options& o, Other& other, Visit&& visit) {
       o.scores, other.scores);
 }
 
+// Which end of an input beyond the context length is cut off.
+enum class Truncation {
+  no,     // it is an error
+  left,   // the beginning: keeps what a language model continues
+  right,  // the end
+};
+template <>
+inline constexpr std::array<EnumName<Truncation>, 3> kEnumNames<Truncation>{{
+    {Truncation::no, "no"},
+    {Truncation::left, "left"},
+    {Truncation::right, "right"},
+}};
+
 struct Request {
   // The source of an encoder-decoder model, or the prompt of a decoder-only one: as text, or if
   // `ids` is set as raw ids, with all special tokens.
@@ -94,8 +107,9 @@ struct Request {
   // Whether to compute Answer::score; not set: EngineOptions::scores. Without a beam this takes a
   // log-sum-exp over the vocabulary for every token. The text is the same.
   std::optional<bool> scores{};
-  // Truncate a source beyond the context length; otherwise it is an error.
-  bool may_truncate = false;
+  // Of a source or a prompt beyond the context length. A prompt is then as long as leaves room for
+  // the maximum number of new tokens, but at least half the context.
+  Truncation truncate = Truncation::no;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
 
@@ -149,7 +163,8 @@ struct Answer {
 struct Result {
   std::vector<Answer> answers;  // best first; at least one
   int64_t input_tokens = 0;     // of the source or the prompt
-  bool truncated = false;       // the source exceeded the context length
+  bool truncated = false;       // the source or the prompt exceeded the context length
+  uint64_t seed = 0;            // of a sampled answer: SearchOptions::seed
 
   const Answer& best() const { return answers.front(); }
 };

@@ -60,8 +60,12 @@ class Model {
   bool has_setting(const std::string& name) const;
 
   int64_t vocabulary() const;
-  // Context length: the positions of the model, or the length it was trained on.
+  // max_positions of the configuration: the positions of the model, or the length it was trained on.
   int64_t max_positions() const;
+  // Maximum length of prompt and answer of a decoder-only model: max_positions, extended by the
+  // RoPE scaling. 0: none, because positions are relative and each layer attends within a window,
+  // or with ALiBi.
+  int64_t context_length() const;
   // Whether longer sequences are impossible (learned and sinusoidal positions).
   bool positions_are_fixed() const;
 

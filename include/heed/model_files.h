@@ -17,6 +17,10 @@ namespace heed {
 
 class Network;
 
+// Throws if `path` is no folder with a config.json, and says what it is instead: nothing, a name on
+// the Hugging Face Hub, a GGUF or another file. Everything that loads a model calls it.
+void check_model_folder(const std::string& path);
+
 struct PresetInfo {
   std::string name;
   std::string about;
@@ -64,12 +68,18 @@ ModelInfo preset_info(const std::string& name);
 void check_another_folder(const std::string& from, const std::string& to);
 
 struct ConvertOptions {
-  std::string type = "f32";  // f32, f16 or bf16
+  std::string type{};  // f32, f16 or bf16; empty: each tensor keeps its type
 };
-// Writes the model of `from` to the folder `to`, which must be another; the tokenizer's files and
-// generation_config.json are copied, and those that `to` has of another model go. A quantized model
-// becomes the floats that it stands for.
-void convert_model(const std::string& from, const std::string& to, const ConvertOptions& options);
+struct ConvertReport {
+  std::string type;     // of most weights that were written: f16, int8 …
+  bool copied = false;  // tensors and config.json are those of `from`, byte for byte
+};
+// Writes the model of `from` to the folder `to`, which must be another, as safetensors. What need not
+// change is copied byte for byte: tensors, with those that Heed does not need; config.json; the
+// tokenizer's files, generation_config.json, the model card and the like. Such files that `to` has of
+// another model are removed. With a type, a quantized model becomes the floats that it stands for.
+ConvertReport convert_model(const std::string& from, const std::string& to,
+                            const ConvertOptions& options = {});
 
 // Weights of fewer bytes, for faster inference in less memory (docs/quantization.md).
 struct QuantizeOptions {

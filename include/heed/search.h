@@ -88,7 +88,7 @@ struct SearchOptions {
   int top_k = 0;           // > 0: sample from the k most probable tokens
   double top_p = 1;        // < 1: nucleus sampling
   double min_p = 0;        // > 0: minimum probability, relative to the most probable token
-  uint64_t seed = 0;       // random seed
+  uint64_t seed = 0;       // random seed; apply() draws one if the caller sets none
 
   bool token_scores = false;  // Answer::token_scores: each token's log-probability
   bool alignments = false;    // Answer::alignments: the source token of each token
@@ -244,6 +244,12 @@ void for_each_option(Options& o, Visit&& visit) {
   describe(o, o, [&](const OptionInfo& info, auto& field, auto&) { visit(info, field); });
 }
 
+// Whether the result depends on the seed: it samples, and not at temperature 0.
+inline bool is_random(const SearchOptions& o) { return o.sample && o.temperature > 0; }
+
+// Another number at each call. Of 32 bits, so that every JSON reader keeps it.
+uint64_t random_seed();
+
 // Throws invalid_argument with all problems.
 void check(const SearchOptions& options);
 
@@ -266,6 +272,9 @@ struct SearchOverrides {
 // open, it follows from what is set: `greedy` or a beam size ends sampling, a sampling option
 // starts it, and more answers than beams raise the beam size. Throws invalid_argument for
 // contradictions, such as a beam and a temperature. Does not call check().
+//
+// Where the result samples and no seed is given, the seed is random_seed(): samples differ from call
+// to call, and can be repeated with the seed that was used (Result::seed).
 SearchOptions apply(SearchOptions defaults, const SearchOverrides& overrides);
 
 // Defaults of translation where the model's files name none (Vaswani et al. 2017, section 6.1).

@@ -1,6 +1,7 @@
 #include "base/process_memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -15,6 +16,11 @@ TEST(ProcessMemory, GrowsByWhatIsTouched) {
   EXPECT_GE(current_rss_bytes(), before + kBytes - kSlack);
   EXPECT_GE(peak_rss_bytes(), before + kBytes - kSlack);
   EXPECT_EQ(block.back(), 'x');
+}
+
+TEST(ProcessMemory, HasALimit) {
+  EXPECT_GT(memory_limit_bytes(), current_rss_bytes());
+  EXPECT_LE(memory_limit_bytes(), int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace

@@ -88,7 +88,11 @@ std::vector<TaskInput> to_inputs(const char* const* texts, const char* const* se
 
 // C's options over the defaults, of which only the lists and what C cannot set are kept.
 SearchOptions search_of(SearchOptions defaults, const heed_options* options) {
-  if (options) describe(defaults, *options, Read());
+  if (options) {
+    describe(defaults, *options, Read());
+  } else {
+    defaults.seed = random_seed();
+  }
   return defaults;
 }
 
@@ -101,6 +105,7 @@ Request request_of(const heed_model& model, std::string text, const heed_options
 
 void init_options(SearchOptions search, heed_options& options) {
   TranslateOptions rest;
+  search.seed = random_seed();
   describe(search, options, Write());
   describe(rest, options, Write());
 }

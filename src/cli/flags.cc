@@ -184,9 +184,10 @@ void add_switch(Command command, const std::string& flag, bool& value, const std
   command.app().add_flag(flag, value, help)->disable_flag_override();
 }
 
-void add_common_flags(Command command, CommonFlags& flags, const std::string& threads_help) {
+void add_common_flags(Command command, CommonFlags& flags, const std::string& threads_help,
+                      HasSeed has_seed) {
   add_number(command, "--threads", flags.threads, {.min = 0, .max = kMaxThreads}, threads_help);
-  add_number(command, "--seed", flags.seed, {}, "random seed");
+  if (has_seed == HasSeed::yes) add_number(command, "--seed", flags.seed, {}, "random seed");
   add_switch(command, "--json", flags.json, "print the result as JSON");
 }
 

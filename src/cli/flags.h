@@ -75,8 +75,10 @@ struct CommonFlags {
   uint64_t seed = 0;
   bool json = false;
 };
+enum class HasSeed { no, yes };  // no: the verb has its own --seed
 void add_common_flags(Command command, CommonFlags& flags,
-                      const std::string& threads_help = "number of threads; 0: all CPUs");
+                      const std::string& threads_help = "number of threads; 0: all CPUs",
+                      HasSeed has_seed = HasSeed::yes);
 
 // "--threads N: number of threads …", for hints.
 std::string describe(const CLI::Option& option);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 #include "base/files/text_file.h"
 #include "cli/progress.h"
@@ -41,14 +40,11 @@ void add_line_flags(Command command, LineFlags& flags) {
   command.set_help("--json", "print one JSON object per line");
 }
 
-Model load_model(const std::string& folder, const std::string& example) {
+Model load_model(const std::string& folder, const std::string& example, bool takes_text) {
   if (folder.empty()) throw Error(ErrorCode::invalid_argument, "--model is missing", example);
-  if (!std::filesystem::exists(folder + "/config.json")) {
-    throw Error(ErrorCode::not_found,
-                "--model must be a model folder, but " + folder + "/config.json does not exist",
-                "a model folder contains config.json, model.safetensors and tokenizer files");
-  }
-  return Model::load(folder);
+  Model model = Model::load(folder);
+  if (takes_text) model.tokenizer();  // throws if there is none
+  return model;
 }
 
 void each_lines(const LineFlags& flags, const std::function<void(const Lines& lines)>& visit) {

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <vector>
 
+#include "base/process_memory.h"
+#include "base/text/number_text.h"
 #include "cli/output.h"
 #include "cli/program.h"
 #include "cli/verbs.h"
@@ -75,8 +77,11 @@ int run(int argc, char** argv) {
     if (error.code() == ErrorCode::internal) return report_bug(error.what());
     return report_user_error(error, command_of(argc, argv));
   } catch (const std::bad_alloc&) {
-    return report_user_error(Error(ErrorCode::out_of_memory, "out of memory"),
-                             command_of(argc, argv));
+    return report_user_error(
+        Error(ErrorCode::out_of_memory, "out of memory: this process has " +
+                                            megabytes(current_rss_bytes()) + " and may have " +
+                                            megabytes(memory_limit_bytes())),
+        command_of(argc, argv));
   } catch (const std::system_error& error) {
     // Thrown by std::thread at the system's thread limit.
     if (error.code() != std::errc::resource_unavailable_try_again) return report_bug(error.what());

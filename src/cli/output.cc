@@ -78,6 +78,15 @@ std::string printable(std::string_view text) {
   return line;
 }
 
+bool is_text(std::string_view line) {
+  while (!line.empty()) {
+    const size_t bytes = character_bytes(line);
+    if (bytes == 0 || line[0] == '\0') return false;
+    line.remove_prefix(bytes);
+  }
+  return true;
+}
+
 void print_message(std::string_view label, std::string_view text) {
   const std::string line = std::string(label) + ": " + printable(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);

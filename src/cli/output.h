@@ -24,6 +24,9 @@ void print_message(std::string_view label, std::string_view text);
 // end.
 std::string printable(std::string_view text);
 
+// Whether a line is UTF-8 without NUL: text, and no part of a binary file.
+bool is_text(std::string_view line);
+
 class Output {
  public:
   explicit Output(std::FILE* file) : file_(file) {}  // borrowed

@@ -73,5 +73,14 @@ TEST(Output, AClosedReaderIsNoError) {
   EXPECT_THROW(out.flush(), ReaderGone);
 }
 
+TEST(IsText, IsUtf8WithoutNul) {
+  EXPECT_TRUE(is_text(""));
+  EXPECT_TRUE(is_text("Grüße,\t日本 😀"));
+  EXPECT_FALSE(
+      is_text("Gr\xfc\xdf"
+              "e"));
+  EXPECT_FALSE(is_text(std::string_view("a\0b", 3)));
+}
+
 }  // namespace
 }  // namespace heed::cli

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -22,7 +23,7 @@ constexpr const char* kExamples =
     "  echo 'A cat sleeps.' | heed embed --model DIR\n"
     "  heed train recipes/shakespeare-char.toml --out DIR\n"
     "  heed bench translate --preset transformer-base --beam 4\n"
-    "  heed translate --help              the flags of one verb\n"
+    "  heed help translate                the flags of one command\n"
     "\n"
     "Results go to standard output, progress to standard error. Exit status: 0 success,\n"
     "2 invalid argument or input, 70 internal error.";
@@ -32,7 +33,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = "\nUsage: " + name;
     const bool has_commands = !app->get_subcommands({}).empty();
-    if (has_commands) usage += app->get_parent() == nullptr ? " VERB" : " TOPIC";
+    if (has_commands) usage += app->get_parent() == nullptr ? " COMMAND" : " TOPIC";
     for (const CLI::Option* option : app->get_options()) {
       if (option->get_positional()) usage += " " + make_option_usage(option);
     }
@@ -72,7 +73,7 @@ std::vector<std::string> flag_names(const CLI::App& command) {
 
 // Topics are named with their verb, verbs alone.
 std::string kind_of_subcommand(const CLI::App& command) {
-  return command.get_parent() ? full_name(command) + ": unknown topic" : "unknown verb";
+  return command.get_parent() ? full_name(command) + ": unknown topic" : "unknown command";
 }
 
 // "did you mean 'bench'?", or a pointer to --help when no name is similar.
@@ -82,13 +83,31 @@ std::string suggestion(const std::string& given, const std::vector<std::string>&
   return name ? "did you mean '" + *name + "'?" : see_help(command);
 }
 
+// Flags of one letter that other programs have.
+std::optional<std::string> meant_by_letter(const std::string& flag,
+                                           const std::vector<std::string>& names) {
+  constexpr std::pair<char, const char*> kUsual[] = {
+      {'b', "--beam"},           {'f', "--inputs"}, {'i', "--inputs"}, {'m', "--model"},
+      {'n', "--max-new-tokens"}, {'n', "--nbest"},  {'o', "--out"},    {'p', "--prompt"},
+      {'p', "--port"},           {'s', "--seed"},   {'t', "--threads"}};
+  if (flag.size() != 2) return std::nullopt;
+  for (const auto& [letter, name] : kUsual) {
+    if (flag[1] == letter && std::ranges::find(names, name) != names.end()) return name;
+  }
+  return std::nullopt;
+}
+
 Error unknown_flag(const CLI::App& command, const std::string& flag, const CLI::App& last) {
   const std::string message = full_name(command) + ": unknown flag '" + flag + "'";
   const bool is_for_last = &command != &last && last.get_option_no_throw(flag) != nullptr;
   if (is_for_last) {  // heed --json bench ops
     return {ErrorCode::invalid_argument, message, "put it last: " + full_name(last) + " " + flag};
   }
-  return {ErrorCode::invalid_argument, message, suggestion(flag, flag_names(command), command)};
+  const std::vector<std::string> names = flag_names(command);
+  if (const auto meant = meant_by_letter(flag, names)) {
+    return {ErrorCode::invalid_argument, message, "did you mean '" + *meant + "'?"};
+  }
+  return {ErrorCode::invalid_argument, message, suggestion(flag, names, command)};
 }
 
 Error unknown_word(const CLI::App& command, const std::string& word) {
@@ -140,7 +159,7 @@ std::vector<std::string> split_empty_values(std::vector<std::string> arguments) 
 
 CLI::App& new_command(CLI::App& parent, const std::string& name, const std::string& summary) {
   CLI::App* command = parent.add_subcommand(name, summary);
-  command->group(parent.get_parent() == nullptr ? "Verbs" : "Topics");
+  command->group(parent.get_parent() == nullptr ? "Commands" : "Topics");
   command->get_help_ptr()->group("Flags");
   command->require_subcommand(0, 1);
   command->allow_extras();
@@ -213,6 +232,10 @@ Program::Request Program::parse(std::vector<std::string> arguments) {
 
 void Program::run(std::vector<std::string> arguments, Output& out) {
   const bool no_arguments = arguments.empty();
+  if (!no_arguments && arguments.front() == "help") {  // heed help translate
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   const Request request = parse(std::move(arguments));
   if (request == Request::version) return out.write(heed_->version() + "\n");
   if (request == Request::help || no_arguments) return out.write(heed_->help());

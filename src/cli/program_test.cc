@@ -67,7 +67,7 @@ TEST_F(ProgramTest, AnEmptyValueIsAValue) {
 }
 
 TEST_F(ProgramTest, HelpListsVerbsAndFlags) {
-  EXPECT_THAT(output({"--help"}), HasSubstr("Usage: heed VERB"));
+  EXPECT_THAT(output({"--help"}), HasSubstr("Usage: heed COMMAND"));
   EXPECT_THAT(output({}), HasSubstr("Say hello"));
   EXPECT_THAT(output({"greet", "-h"}), HasSubstr("whom to greet"));
   EXPECT_THAT(output({"count", "--help"}), HasSubstr("Usage: heed count TOPIC"));
@@ -75,7 +75,7 @@ TEST_F(ProgramTest, HelpListsVerbsAndFlags) {
 }
 
 TEST_F(ProgramTest, AnUnknownNameSuggestsTheNearestOne) {
-  EXPECT_EQ(error({"gret"}), "unknown verb 'gret' | did you mean 'greet'?");
+  EXPECT_EQ(error({"gret"}), "unknown command 'gret' | did you mean 'greet'?");
   EXPECT_EQ(error({"count", "pu"}), "heed count: unknown topic 'pu' | did you mean 'up'?");
   EXPECT_EQ(error({"greet", "--nmae", "Ada"}),
             "heed greet: unknown flag '--nmae' | did you mean '--name'?");
@@ -84,7 +84,7 @@ TEST_F(ProgramTest, AnUnknownNameSuggestsTheNearestOne) {
 }
 
 TEST_F(ProgramTest, AnUnknownNameWithoutSuggestionPointsToHelp) {
-  EXPECT_EQ(error({"cook"}), "unknown verb 'cook' | run 'heed --help'");
+  EXPECT_EQ(error({"cook"}), "unknown command 'cook' | run 'heed --help'");
   EXPECT_EQ(error({"greet", "--verbose"}),
             "heed greet: unknown flag '--verbose' | run 'heed greet --help'");
   EXPECT_EQ(error({"greet", "Ada"}),
@@ -97,7 +97,7 @@ TEST_F(ProgramTest, AFlagBeforeItsVerbGetsAHint) {
 }
 
 TEST_F(ProgramTest, HelpDoesNotHideAnError) {
-  EXPECT_EQ(error({"gret", "--help"}), "unknown verb 'gret' | did you mean 'greet'?");
+  EXPECT_EQ(error({"gret", "--help"}), "unknown command 'gret' | did you mean 'greet'?");
 }
 
 TEST_F(ProgramTest, OneVerbAtATime) {

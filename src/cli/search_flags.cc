@@ -1,5 +1,6 @@
 #include "cli/search_flags.h"
 
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "cli/line_verb.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "heed/error.h"
@@ -169,7 +171,15 @@ void add_search_flags(Command command, SearchFlags& flags) {
              "argmax at every step: neither a beam nor sampling");
   add_switch(command, "--scores", flags.scores, "print the score before each text");
   add_text(command, "--prefix", flags.prefix, "TEXT", "beginning of the answer");
-  add_common_flags(command, flags, "threads of each worker; 0 means an equal share of all CPUs");
+  add_common_flags(command, flags, "threads of each worker; 0 means an equal share of all CPUs",
+                   HasSeed::no);
+  const auto read_seed = [command, &flags](const std::string& text) {
+    flags.search.values.seed = read_number<uint64_t>(command, "--seed", text, {});
+    flags.search.set("seed");
+  };
+  add_value(command, "--seed", "N",
+            "random seed of sampling (default: a random one, printed on standard error)",
+            read_seed);
   for_each_option(flags.engine, [&](const OptionInfo& info, auto& field) {
     const std::string flag = flag_of(info);
     if (flag.empty()) return;
@@ -195,10 +205,28 @@ void add_search_flags(Command command, SearchFlags& flags) {
   });
 }
 
+void add_truncate_flag(Command command, SearchFlags& flags) {
+  const std::string flag = "--truncate";
+  add_value(command, flag, "SIDE",
+            "cut inputs beyond the context length: left keeps their end, right their beginning "
+            "(default no: an error)",
+            [&flags, flag](const std::string& text) {
+              const auto choice = from_name<Truncation>(text);
+              if (!choice) {
+                throw Error(ErrorCode::invalid_argument,
+                            flag + " must be " + choices_of<Truncation>() + ", got '" + text + "'",
+                            "left is usual for prompts: their end is what is continued");
+              }
+              flags.truncate = *choice;
+            });
+}
+
 SearchOptions search_options(const SearchFlags& flags, const SearchOptions& defaults) {
   SearchOptions options = apply(defaults, flags.search);
-  options.seed = flags.seed;
   check(options);
+  if (is_random(options) && !flags.search.has("seed")) {
+    std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(options.seed));
+  }
   return options;
 }
 
@@ -210,7 +238,12 @@ EngineOptions engine_options(const SearchFlags& flags) {
 }
 
 Model load_model(const SearchFlags& flags, const std::string& verb) {
-  return load_model(flags.model, "heed " + verb + " --model DIR");
+  return load_model(flags.model, "heed " + verb + " --model DIR", flags.inputs.empty());
+}
+
+void warn_of_truncation(const Result& result, const std::string& input) {
+  print_message("warning", input + " has " + std::to_string(result.input_tokens) +
+                               " tokens, more than the context length, and was truncated");
 }
 
 std::string run_inputs(const SearchFlags& flags, const Model& model, const SearchOptions& search) {
@@ -219,15 +252,18 @@ std::string run_inputs(const SearchFlags& flags, const Model& model, const Searc
     requests.push_back({.ids = std::move(ids),
                         .prefix = flags.prefix,
                         .search = search,
-                        .stream = requests.size()});
+                        .stream = requests.size(),
+                        .truncate = flags.truncate});
   }
-  Json sequences = Json::array(), scores = Json::array();
+  Json sequences = Json::array(), scores = Json::array(), truncated = Json::array();
   std::string lines;
   ProgressLine progress;
   Engine engine(model, engine_options(flags));
   const size_t total = requests.size();
   engine.run(std::move(requests), [&](size_t i, Result&& result) {
     progress.show(std::to_string(i + 1) + " of " + std::to_string(total));
+    if (result.truncated) warn_of_truncation(result, "input " + std::to_string(i + 1));
+    truncated.push_back(result.truncated);
     Json ids = Json::array(), values = Json::array();
     for (const Answer& answer : result.answers) {
       if (flags.scores) lines += fixed(answer.score, 6) + "\t";
@@ -241,7 +277,10 @@ std::string run_inputs(const SearchFlags& flags, const Model& model, const Searc
     scores.push_back(flags.search.has("nbest") ? values : values[0]);
   });
   if (!flags.json) return lines;
-  return Json{{"sequences", std::move(sequences)}, {"scores", std::move(scores)}}.dump() + "\n";
+  Json json{{"sequences", std::move(sequences)}, {"scores", std::move(scores)}};
+  if (is_random(search)) json["seed"] = search.seed;
+  if (flags.truncate != Truncation::no) json["truncated"] = std::move(truncated);
+  return json.dump() + "\n";
 }
 
 }  // namespace heed::cli

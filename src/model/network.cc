@@ -4,6 +4,7 @@
 
 #include "base/files/atomic_file.h"
 #include "heed/error.h"
+#include "heed/model_files.h"
 #include "model/files/safetensors.h"
 
 namespace heed {
@@ -27,9 +28,11 @@ Network::Network(const ModelConfig& config, uint64_t seed)
     : Network(hf_equivalent(config), initialised(config, seed)) {}
 
 Network Network::load(const std::string& folder, const NetworkLoadOptions& options) {
+  check_model_folder(folder);
   const MappedFile config(folder + "/config.json");
-  const TensorFile tensors = TensorFile::open(folder);
   const std::string text(reinterpret_cast<const char*>(config.bytes().data()), config.size());
+  hf_check_model_type(text, folder + "/config.json");
+  const TensorFile tensors = TensorFile::open(folder);
   return from_files(text, tensors, folder, options);
 }
 

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
+#include <stdexcept>
 
 #include "base/check.h"
 #include "base/philox.h"
+#include "base/process_memory.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -251,6 +255,17 @@ Parameters Parameters::shapes_only(const ModelConfig& config) {
   return shapes;
 }
 
+namespace {
+
+[[noreturn]] void throw_too_large(int64_t bytes) {
+  throw Error(ErrorCode::out_of_memory,
+              "the weights need " + megabytes(bytes) +
+                  " of memory, of which this process may have " + megabytes(memory_limit_bytes()),
+              "use a smaller model, or a machine with more memory");
+}
+
+}  // namespace
+
 Parameters::Parameters(const ModelConfig& config, Storage storage, const WeightTypes& types)
     : specs_(declare(config)), packed_(specs_.size()) {
   int64_t at = 0;
@@ -268,7 +283,15 @@ Parameters::Parameters(const ModelConfig& config, Storage storage, const WeightT
     const bool fresh = by_name_.emplace(specs_[i].name, i).second;
     HEED_CHECK(fresh, "parameters: must be declared once: " + specs_[i].name);
   }
-  if (storage == Storage::numbers) values_.resize(static_cast<size_t>(at));
+  if (storage == Storage::numbers) {
+    try {
+      values_.resize(static_cast<size_t>(at));
+    } catch (const std::bad_alloc&) {
+      throw_too_large(at * int64_t{sizeof(float)});
+    } catch (const std::length_error&) {
+      throw_too_large(at * int64_t{sizeof(float)});
+    }
+  }
   if (packed_total == 0) return;
   packed_memory_.emplace(packed_total);
   for (PackedWeight& w : packed_) {

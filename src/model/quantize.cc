@@ -78,8 +78,10 @@ const char* weight_type_name(WeightType type) { return kernels::weight_type(type
 WeightType weight_type_from_name(std::string_view name) {
   const WeightTypeInfo* type = kernels::find_weight_type(name);
   if (type && can_be_quantized_to(*type)) return type->type;
-  throw Error(ErrorCode::invalid_argument, "the type is '" + std::string(name) + "'",
-              "use " + weight_type_choices());
+  throw Error(
+      ErrorCode::invalid_argument,
+      "the weight type must be " + weight_type_choices() + ", got '" + std::string(name) + "'",
+      "int8 is the usual choice; docs/quantization.md compares them");
 }
 
 std::string weight_type_choices() { return kernels::weight_type_list(can_be_quantized_to); }

@@ -89,7 +89,10 @@ ServedModel::ServedModel(std::string name, std::string folder, const ModelSettin
       languages_(find_languages(name_, folder_, model_)),
       loaded_at_(std::chrono::duration_cast<std::chrono::seconds>(
                      std::chrono::system_clock::now().time_since_epoch())
-                     .count()) {}
+                     .count()) {
+  // Listed as able to do nothing, it would fail only when it is used.
+  if (abilities().empty()) model_.tokenizer();  // throws, and says why there is none
+}
 
 const std::shared_ptr<Engine>& ServedModel::engine() {
   const std::lock_guard lock(mutex_);
@@ -142,19 +145,23 @@ const ModelInfo& ServedModel::info() {
 
 bool ServedModel::is_parser() const { return model_.task() == kParsing; }
 
+// The names are those of the commands.
 std::vector<std::string> ServedModel::abilities() const {
+  // Prompts may be token ids, everything else is text.
+  if (!model_.has_tokenizer()) {
+    return model_.can_generate() ? std::vector<std::string>{"generate"}
+                                 : std::vector<std::string>{};
+  }
   std::vector<std::string> list;
   const std::string head = model_.head();
-  const bool reads_text = model_.has_tokenizer();
   if (model_.can_generate()) {
-    if (model_.has_source() && reads_text) list.emplace_back(is_parser() ? "parse" : "translate");
-    list.insert(list.end(), {"complete", "score"});
+    if (model_.has_source()) list.emplace_back(is_parser() ? "parse" : "translate");
+    list.insert(list.end(), {"generate", "score"});
   }
   if (head == "masked_lm") list.emplace_back("fill");
   if (head == "classifier" || head == "regression") list.emplace_back("classify");
   if (head == "token_classifier") list.emplace_back("tag");
-  list.insert(list.end(), {"embed", "attend"});
-  if (reads_text) list.emplace_back("tokenize");
+  list.insert(list.end(), {"embed", "attend", "tokenize"});
   return list;
 }
 

@@ -60,7 +60,7 @@ class ServedModel {
   // Whether the config says that it was trained to generate trees. A model of unknown task counts as a
   // translator; /v1/heed/parse still accepts it by name.
   bool is_parser() const;
-  // "translate", "complete", "classify", …
+  // "translate", "generate", "classify", …
   std::vector<std::string> abilities() const;
   // Empty before the engine is created.
   std::optional<EngineStatistics> statistics() const;

@@ -29,6 +29,19 @@ TEST_F(ModelRegistryTest, KeepsAModelForThoseWhoHoldIt) {
   EXPECT_EQ(held->engine()->submit({.text = "the cat"}).get().answers.size(), 1U);
 }
 
+// Without a tokenizer only prompts of ids are possible; a model that takes text alone is refused.
+TEST_F(ModelRegistryTest, ListsOnlyWhatAModelWithoutTokenizerCanDo) {
+  ModelRegistry registry({.threads = 1, .kv_memory_bytes = 1 << 20});
+  registry.load("gpt", kGoldenFolder + "models/gpt2");
+  EXPECT_EQ(registry.find("gpt")->abilities(), std::vector<std::string>{"generate"});
+  expect_error(ErrorCode::not_found, "tokenizer",
+               [&] { registry.load("bert", kGoldenFolder + "models/bert-mlm"); });
+  EXPECT_EQ(registry.find("bert"), nullptr);
+  registry.load("own", make_model("gpt"));
+  EXPECT_EQ(registry.find("own")->abilities(),
+            (std::vector<std::string>{"generate", "score", "embed", "attend", "tokenize"}));
+}
+
 TEST_F(ModelRegistryTest, NamesFolders) {
   EXPECT_EQ(default_model_name("models/en-de/"), "en-de");
   EXPECT_EQ(default_model_name("./gpt2"), "gpt2");

@@ -6,6 +6,9 @@
 //   file.commit();
 //
 // One writer per path at a time. A killed process leaves PATH.partial, which the next writer removes.
+//
+// A path that the user named may be a link or a special file, which must stay what it is: `--out
+// /dev/null` must not turn the device into a regular file. Existing::write_through is for those.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +18,20 @@
 
 namespace heed {
 
+// What happens to a symbolic link or a special file that has the path already.
+enum class Existing {
+  // Replaced by a regular file. For files of a folder that Heed writes: a link there may point into
+  // another model's folder.
+  replace,
+  // A link's target is replaced atomically, the link stays. A pipe, a device or standard output under
+  // another name is written as it is, without a second name: commit() is then no more than the end.
+  write_through,
+};
+
 class AtomicFile {
  public:
   // Throws not_found when the folder does not exist, invalid_argument when it cannot be written.
-  explicit AtomicFile(const std::string& path);
+  explicit AtomicFile(const std::string& path, Existing existing = Existing::replace);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();  // without commit(), removes what was written
@@ -32,8 +45,12 @@ class AtomicFile {
  private:
   [[noreturn]] void fail(const std::string& what, int error_number) const;
 
-  std::string path_;
+  std::string path_;  // without symbolic links if they are followed
   int descriptor_ = -1;
+  bool is_renamed_ = true;  // by commit(); false for a special file
 };
+
+// Writes a whole file that the user named, through links and special files.
+void write_output_file(const std::string& path, std::string_view content);
 
 }  // namespace heed

@@ -1,8 +1,10 @@
 #include "base/files/atomic_file.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
+#include <thread>
 #include <utility>
 
 #include "base/files/file_testing.h"
@@ -56,6 +58,55 @@ TEST_F(AtomicFileTest, DoesNotFollowASymbolicLink) {
   file.write("all");
   file.commit();
   EXPECT_EQ(read_text(path("victim")), "precious");
+}
+
+// What the user names with --out stays the kind of file that it is.
+TEST_F(AtomicFileTest, WritesThroughAPipe) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] { got = read_text(path("pipe")); });
+  write_output_file(path("pipe"), "through");
+  reader.join();
+  EXPECT_EQ(got, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+  EXPECT_THAT(file_names(), ElementsAre("pipe"));
+}
+
+TEST_F(AtomicFileTest, WritesThroughALinkToADevice) {
+  std::filesystem::create_symlink("/dev/null", path("null"));
+  write_output_file(path("null"), "nothing");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("null")));
+  EXPECT_THAT(file_names(), ElementsAre("null"));
+  std::filesystem::create_symlink("/dev/full", path("full"));
+  expect_error(ErrorCode::out_of_memory, "full: cannot be written: No space left on device",
+               [&] { write_output_file(path("full"), "nothing"); });
+  EXPECT_TRUE(std::filesystem::is_symlink(path("full")));
+}
+
+TEST_F(AtomicFileTest, ReplacesTheTargetOfALink) {
+  std::filesystem::create_directory(path("there"));
+  write("there/target", "old");
+  std::filesystem::create_symlink("there/target", path("link"));
+  std::filesystem::create_symlink(path("link"), path("link2"));
+  write_output_file(path("link2"), "new");
+  EXPECT_EQ(read_text(path("there/target")), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link2")));
+  std::filesystem::create_symlink("there/later", path("dangling"));
+  write_output_file(path("dangling"), "made");
+  EXPECT_EQ(read_text(path("there/later")), "made");
+  // A file of a model folder: the link may point into another model's.
+  AtomicFile file(path("link"));
+  file.write("own");
+  file.commit();
+  EXPECT_FALSE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(read_text(path("there/target")), "new");
+}
+
+TEST_F(AtomicFileTest, RefusesAFolder) {
+  std::filesystem::create_directory(path("folder"));
+  expect_error(ErrorCode::invalid_argument, "folder: cannot be opened: Is a directory",
+               [&] { write_output_file(path("folder"), "x"); });
 }
 
 TEST_F(AtomicFileTest, SaysWhyItCannotBeCreated) {

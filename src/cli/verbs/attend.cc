@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
+#include "base/files/atomic_file.h"
 #include "cli/flags.h"
 #include "cli/line_verb.h"
 #include "cli/program.h"
@@ -127,15 +127,6 @@ std::string map_text(const AttentionView& view, const AttendFlags& flags) {
   return text + "\n" + std::string("shades: ░ 2 %  ▒ 10 %  ▓ 30 %  █ 60 % and more\n");
 }
 
-void write_file(const std::string& path, const std::string& content) {
-  std::ofstream file(path, std::ios::binary);
-  file << content;
-  file.close();
-  if (!file) {
-    throw Error(ErrorCode::invalid_argument, "cannot write " + path, "choose a writable path");
-  }
-}
-
 void run_attend(const AttendFlags& flags, Output& out) {
   if (flags.source.empty()) {
     throw Error(ErrorCode::invalid_argument, "heed attend: SOURCE is missing", kExample);
@@ -158,9 +149,9 @@ void run_attend(const AttendFlags& flags, Output& out) {
     out.write(flags.json ? attention_json(view) : map_text(view, flags));
     return;
   }
-  write_file(flags.out, html  ? attention_html(view, flags.source)
-                        : svg ? attention_svg(view, flags.source)
-                              : attention_json(view));
+  write_output_file(flags.out, html  ? attention_html(view, flags.source)
+                               : svg ? attention_svg(view, flags.source)
+                                     : attention_json(view));
   if (flags.json) out.write(attention_json(view));
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/line_verb.h"
 #include "cli/table.h"
+#include "heed/error.h"
 
 namespace heed::cli {
 namespace {
@@ -56,14 +57,29 @@ Json to_json(const Classified& result, const Classifier& classifier) {
   return json;
 }
 
+// Of a model of pairs, one text alone would get a label or a score that means nothing.
+TaskInput pair_for_model(const std::string& line, int64_t number) {
+  if (line.find('\t') == line.npos) {
+    throw Error(ErrorCode::invalid_argument,
+                "line " + std::to_string(number) +
+                    ": the model was trained on pairs of texts, got one text",
+                "each line is a pair: first<tab>second");
+  }
+  return split_pair(line, number);
+}
+
 void run_classify(const ClassifyFlags& flags, Output& out) {
-  const Classifier classifier(load_model(flags.model, kExample), flags.task_options());
+  const Model model = load_model(flags.model, kExample);
+  const Classifier classifier(model, flags.task_options());
   CutLines cut;
   each_lines(flags, [&](const Lines& lines) {
     std::vector<TaskInput> inputs;
     int64_t number = lines.first;
     for (const std::string& text : lines.texts) {
-      inputs.push_back(flags.pair ? split_pair(text, number) : TaskInput{.text = text});
+      const bool is_pair = model.takes_pairs() && !text.empty();
+      inputs.push_back(flags.pair ? split_pair(text, number)
+                       : is_pair  ? pair_for_model(text, number)
+                                  : TaskInput{.text = text});
       ++number;
     }
     number = lines.first;
@@ -83,7 +99,8 @@ void add_classify(Program& program) {
   const Command classify =
       program.add_verb("classify", "Classify texts, or score them by regression");
   const auto flags = std::make_shared<ClassifyFlags>();
-  add_switch(classify, "--pair", flags->pair, "each line is two texts separated by a tab");
+  add_switch(classify, "--pair", flags->pair,
+             "each line is two texts separated by a tab (default for models trained on pairs)");
   add_switch(classify, "--all", flags->all, "print every label with its probability");
   add_line_flags(classify, *flags);
   classify.footer(kHelp);

@@ -11,6 +11,15 @@
 namespace heed::cli {
 namespace {
 
+constexpr const char* kHelp =
+    "Without --type each tensor keeps its type. What need not change is copied byte for byte:\n"
+    "tensors, config.json, the tokenizer's files, the model card. With --type a quantized model\n"
+    "becomes the floats that it stands for.\n"
+    "\n"
+    "Examples:\n"
+    "  heed convert --model DIR --out OUT                # pytorch_model.bin as safetensors\n"
+    "  heed convert --model DIR --out OUT --type f16";
+
 struct ConvertFlags : CommonFlags {
   std::string model, out;
   bool force = false;
@@ -25,10 +34,14 @@ void run_convert(const ConvertFlags& flags, Output& out) {
     }
   }
   check_out_folder(flags.model, flags.out, flags.force);
-  convert_model(flags.model, flags.out, flags.options);
+  const ConvertReport report = convert_model(flags.model, flags.out, flags.options);
   if (flags.json) {
-    const nlohmann::ordered_json document = {{"out", flags.out}, {"type", flags.options.type}};
+    const nlohmann::ordered_json document = {
+        {"out", flags.out}, {"type", report.type}, {"copied", report.copied}};
     out.write(document.dump(2) + "\n");
+  } else {
+    out.write(flags.out + ": " + report.type + " weights" +
+              (report.copied ? ", copied unchanged\n" : "\n"));
   }
 }
 
@@ -36,13 +49,15 @@ void run_convert(const ConvertFlags& flags, Output& out) {
 
 void add_convert(Program& program) {
   const Command convert =
-      program.add_verb("convert", "Convert a model folder to safetensors, in f32, f16 or bf16");
+      program.add_verb("convert", "Convert a model folder to safetensors, or to f32, f16 or bf16");
   const auto flags = std::make_shared<ConvertFlags>();
   add_text(convert, "--model", flags->model, "DIR", "model folder to read");
   add_text(convert, "--out", flags->out, "DIR", "folder to write; must be new or empty");
-  add_text(convert, "--type", flags->options.type, "TYPE", "f32, f16 or bf16");
+  add_text(convert, "--type", flags->options.type, "TYPE",
+           "f32, f16 or bf16 (default: as in the model)");
   add_switch(convert, "--force", flags->force, "overwrite the model in --out");
   add_common_flags(convert, *flags);
+  convert.footer(kHelp);
   convert.on_run([flags](Output& out) { run_convert(*flags, out); });
 }
 

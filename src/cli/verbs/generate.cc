@@ -17,17 +17,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kHelp =
-    "The continuation is printed as it is decoded. Without --prompt, the prompt is read from "
-    "standard\n"
-    "input. Unless flags or the model's generation_config.json set another search, it is greedy; "
-    "any\n"
-    "of --temperature, --top-k, --top-p and --min-p samples. Generation ends at an end token "
-    "(EOS), or\n"
-    "after 128 tokens unless --max-new-tokens or the model's files set another maximum. "
-    "Encoder-decoder\n"
-    "models such as T5 take the prompt as their source; their maximum is 64 tokens plus 3 for "
-    "each\n"
-    "source token.\n"
+    "The continuation is printed as it is decoded. Without --prompt, the prompt is read from\n"
+    "standard input. Unless flags or the model's generation_config.json set another search, it is\n"
+    "greedy; any of --temperature, --top-k, --top-p and --min-p samples, with another random seed\n"
+    "at each run unless --seed sets it. A prompt beyond the context length is an error unless\n"
+    "--truncate cuts it. Generation ends at an end token (EOS), or after 128 tokens unless\n"
+    "--max-new-tokens or the model's files set another maximum. Encoder-decoder models such as T5\n"
+    "take the prompt as their source; their maximum is 64 tokens plus 3 for each source token.\n"
     "\n"
     "Examples:\n"
     "  heed generate --model DIR --prompt 'Once upon a time' --max-new-tokens 100\n"
@@ -45,7 +41,7 @@ std::string read_prompt() {
   return text;
 }
 
-std::string to_json(const Result& result, const GenerateFlags& flags) {
+std::string to_json(const Result& result, const SearchOptions& search, const GenerateFlags& flags) {
   Json sequences = Json::array(), scores = Json::array(), texts = Json::array(),
        finish = Json::array();
   for (const Answer& answer : result.answers) {
@@ -55,10 +51,12 @@ std::string to_json(const Result& result, const GenerateFlags& flags) {
   const auto list = [&](Json& values) {
     return flags.search.has("nbest") ? Json::array({values}) : values;
   };
-  const Json json{{"sequences", list(sequences)},
-                  {"scores", list(scores)},
-                  {"texts", list(texts)},
-                  {"finish", list(finish)}};
+  Json json{{"sequences", list(sequences)},
+            {"scores", list(scores)},
+            {"texts", list(texts)},
+            {"finish", list(finish)},
+            {"truncated", result.truncated}};
+  if (is_random(search)) json["seed"] = result.seed;
   return json_line(json);
 }
 
@@ -66,9 +64,10 @@ std::string to_json(const Result& result, const GenerateFlags& flags) {
 void warn_of_positions(const Result& result, const SearchOptions& search, const Model& model) {
   const Answer& best = result.best();
   if (best.finish != FinishReason::length || best.new_tokens >= search.max_new_tokens) return;
-  std::fprintf(
-      stderr, "warning: the context length of %lld tokens ended the answer after %lld tokens\n",
-      static_cast<long long>(model.max_positions()), static_cast<long long>(best.new_tokens));
+  const int64_t context = model.has_source() ? model.max_positions() : model.context_length();
+  std::fprintf(stderr,
+               "warning: the context length of %lld tokens ended the answer after %lld tokens\n",
+               static_cast<long long>(context), static_cast<long long>(best.new_tokens));
 }
 
 void generate_text(const GenerateFlags& flags, const Model& model, const SearchOptions& search,
@@ -77,12 +76,14 @@ void generate_text(const GenerateFlags& flags, const Model& model, const SearchO
   Engine engine(model, engine_options(flags));
   Request request{.text = flags.has_prompt ? flags.prompt : read_prompt(),
                   .prefix = flags.prefix,
-                  .search = search};
+                  .search = search,
+                  .truncate = flags.truncate};
   const bool streams = !flags.json && !flags.scores && search.beam == 1 && search.nbest == 1;
   if (!streams) {
     const Result result = engine.submit(request).get();
+    if (result.truncated) warn_of_truncation(result, "the prompt");
     warn_of_positions(result, search, model);
-    if (flags.json) return out.write(to_json(result, flags));
+    if (flags.json) return out.write(to_json(result, search, flags));
     for (const Answer& answer : result.answers) {
       out.write((flags.scores ? fixed(answer.score, 6) + "\t" : "") + answer.text + "\n");
     }
@@ -95,6 +96,7 @@ void generate_text(const GenerateFlags& flags, const Model& model, const SearchO
   }};
   const Result result = engine.submit(request, callbacks).get();
   out.write("\n");
+  if (result.truncated) warn_of_truncation(result, "the prompt");
   warn_of_positions(result, search, model);
 }
 
@@ -122,6 +124,7 @@ void add_generate(Program& program) {
   add_text(generate, "--prompt", flags->prompt, "TEXT",
            "the prompt, or the source of an encoder-decoder model");
   add_search_flags(generate, *flags);
+  add_truncate_flag(generate, *flags);
   generate.footer(kHelp);
   generate.on_run([flags, generate](Output& out) {
     flags->has_prompt = generate.given("--prompt");

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/text/number_text.h"
 #include "base/thread_pool.h"
 #include "heed/error.h"
 #include "infer/engine/answer_text.h"
@@ -212,6 +213,7 @@ class Engine::Impl::Job : public Task {
         state_(std::move(state)),
         source_spans_(std::move(plan.source_spans)) {
     result_.input_tokens = plan.input_tokens, result_.truncated = plan.truncated;
+    if (is_random(plan.search.options)) result_.seed = plan.search.options.seed;
     source = std::move(plan.source);
     const bool streams =
         callbacks_.piece && plan.search.options.beam == 1 && plan.search.options.nbest == 1;
@@ -313,10 +315,12 @@ Engine::Impl::Accepted Engine::Impl::accept(const Request& request, Callbacks ca
   const int64_t needed = any.blocks_needed(static_cast<int64_t>(plan.source.size()),
                                            static_cast<int64_t>(plan.prompt.size()), plan.search);
   if (needed > any.kv_blocks()) {
+    const auto size = [&](int64_t blocks) {
+      return megabytes(blocks * any.kv_block_bytes()) + " (" + std::to_string(blocks) + " blocks)";
+    };
     throw Error(ErrorCode::out_of_memory,
-                "the request must fit into the KV cache of " + std::to_string(any.kv_blocks()) +
-                    " blocks" + (workers_.size() > 1 ? " of each worker" : "") + ", got " +
-                    std::to_string(needed) + " blocks",
+                "the request must fit into the KV cache of " + size(any.kv_blocks()) +
+                    (workers_.size() > 1 ? " of each worker" : "") + ", got " + size(needed),
                 std::string("increase the KV cache memory, or request fewer new tokens or beams") +
                     (workers_.size() > 1 ? ", or use fewer workers" : ""));
   }

@@ -508,9 +508,46 @@ TEST(Engine, TooLongASourceIsCutOnlyIfItMayBe) {
   EXPECT_EQ(code_of([&] { engine.submit({.text = text}); }), ErrorCode::invalid_argument);
   SearchOptions search;
   search.max_new_tokens = 3;
-  const Result result = engine.submit({.text = text, .search = search, .may_truncate = true}).get();
+  const Result result =
+      engine.submit({.text = text, .search = search, .truncate = Truncation::right}).get();
   EXPECT_TRUE(result.truncated);
   EXPECT_EQ(result.input_tokens, 501);
+}
+
+// Also with positions that could go on, such as RoPE: beyond its context a model writes nonsense.
+TEST(Engine, TooLongAPromptIsCutOnlyIfItMayBe) {
+  for (const Position position : {Position::learned, Position::rope}) {
+    ModelConfig config = tiny_config(Family::decoder_only);
+    config.position = position;
+    const Model model(std::make_shared<const Network>(config, 1),
+                      tiny_model(Family::decoder_only).tokenizer_pointer());
+    Engine engine(model, {.threads = 1, .kv_memory_bytes = 4 << 20});
+    const auto context = static_cast<size_t>(model.context_length());
+    const std::string text = std::string(context, 'x') + "yz";
+    try {
+      engine.submit({.text = text});
+      ADD_FAILURE() << "was not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_THAT(error.what(),
+                  testing::HasSubstr("at most " + std::to_string(context) + " tokens"));
+    }
+    SearchOptions search;
+    search.max_new_tokens = 3;
+    const auto run = [&](const std::string& prompt, Truncation truncate) {
+      return engine.submit({.text = prompt, .search = search, .truncate = truncate}).get();
+    };
+    const Result left = run(text, Truncation::left), right = run(text, Truncation::right);
+    EXPECT_TRUE(left.truncated && right.truncated);
+    EXPECT_EQ(left.best().ids, run(text.substr(5), Truncation::no).best().ids);
+    EXPECT_EQ(right.best().ids, run(text.substr(0, context - 3), Truncation::no).best().ids);
+    // And an answer ends where the context does.
+    search.max_new_tokens = 100;
+    const Result full = run(text.substr(0, context - 2), Truncation::no);
+    EXPECT_FALSE(full.truncated);
+    EXPECT_EQ(full.best().new_tokens, 3);
+    EXPECT_EQ(full.best().finish, FinishReason::length);
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "heed/model_files.h"
 #include "infer/search/generation_settings.h"
 #include "model/network.h"
 #include "text/tokenizer_json/json_tokenizer.h"
@@ -94,7 +95,9 @@ Model Model::from_parts(const std::string& name, const std::string& config,
 }
 
 Model Model::load(const std::string& folder, const ModelLoadOptions& options) {
+  check_model_folder(folder);
   const std::string config = file_text(folder + "/config.json");
+  hf_check_model_type(config, folder + "/config.json");
   const std::string generation = folder + "/generation_config.json";
   Model model = from_parts(
       folder, config, TensorFile::open(folder),
@@ -146,6 +149,21 @@ bool Model::has_setting(const std::string& name) const {
 int64_t Model::vocabulary() const { return network_->config().output_vocabulary(); }
 
 int64_t Model::max_positions() const { return network_->config().max_positions; }
+
+int64_t Model::context_length() const {
+  const ModelConfig& c = network_->config();
+  const auto scaled = [&](int64_t positions) {
+    return std::max<int64_t>(c.max_positions,
+                             static_cast<int64_t>(static_cast<double>(positions) * c.rope_factor));
+  };
+  const bool is_windowed =
+      !c.windows.empty() && std::ranges::none_of(c.windows, [](int64_t w) { return w == 0; });
+  if (!positions_are_fixed() && (is_windowed || c.position == Position::alibi)) return 0;
+  if (c.position != Position::rope) return c.max_positions;
+  if (c.rope_scaling == RopeScaling::linear) return scaled(c.max_positions);
+  if (c.rope_scaling == RopeScaling::yarn) return scaled(c.rope_original_positions);
+  return c.max_positions;  // those of llama3 are the extended ones
+}
 
 bool Model::positions_are_fixed() const {
   const Position position = network_->config().position;

@@ -115,10 +115,19 @@ int64_t longest_source(const Model& model) {
 void fit_source(const Model& model, const Request& request, Encoding& source, RequestPlan& plan) {
   const auto most = static_cast<size_t>(longest_source(model));
   if (source.ids.size() <= most) return;
-  if (!request.may_truncate) {
+  if (request.truncate == Truncation::no) {
     refuse("the source must have at most " + std::to_string(most) + " tokens, got " +
                std::to_string(source.ids.size()),
            "translate it in parts, or allow truncation");
+  }
+  if (request.truncate == Truncation::left) {
+    const auto surplus = static_cast<ptrdiff_t>(source.ids.size() - most);
+    source.ids.erase(source.ids.begin(), source.ids.begin() + surplus);
+    if (!source.offsets.empty()) {
+      source.offsets.erase(source.offsets.begin(), source.offsets.begin() + surplus);
+    }
+    plan.truncated = true;
+    return;
   }
   const auto& ends = model.search_options().end_ids;
   const bool keep_last = std::ranges::find(ends, source.ids.back()) != ends.end();
@@ -170,6 +179,29 @@ void plan_prompt(const Model& model, const Request& request, RequestPlan& plan) 
   plan.input_tokens = static_cast<int64_t>(plan.prompt.size());
 }
 
+// Truncates a prompt beyond the context length so that it leaves room for the answer, but keeps at
+// least half the context and a BOS token.
+void fit_prompt(const Model& model, const Request& request, const SearchOptions& o,
+                RequestPlan& plan) {
+  const int64_t context = model.context_length(), prompt = std::ssize(plan.prompt);
+  if (model.has_source() || context == 0 || prompt <= context) return;
+  if (request.truncate == Truncation::no) {
+    refuse("the prompt must have at most " + std::to_string(context) +
+               " tokens, the context length of the model, got " + std::to_string(prompt),
+           "shorten it, or allow truncation from the left or the right");
+  }
+  const int64_t answer = o.max_new_tokens > 0 ? o.max_new_tokens : kContinuation;
+  const auto kept = std::max(context - answer, std::max<int64_t>(context / 2, 1));
+  if (request.truncate == Truncation::right) {
+    plan.prompt.resize(static_cast<size_t>(kept));
+  } else {
+    const bool has_bos = plan.prompt.front() == model.network().config().bos_id && kept > 1;
+    const auto begin = plan.prompt.begin() + (has_bos ? 1 : 0);
+    plan.prompt.erase(begin, begin + static_cast<ptrdiff_t>(prompt - kept));
+  }
+  plan.truncated = true;
+}
+
 void plan_prefix(const Model& model, const Request& request, RequestPlan& plan) {
   std::vector<int32_t> prefix = request.prefix_ids;
   if (!request.prefix.empty()) {
@@ -195,13 +227,16 @@ void plan_lengths(const Model& model, const SearchOptions& o, RequestPlan& plan)
   }
   if (most == 0)
     most = model.has_source() ? kTargetPerSource * source + kTargetBase : kContinuation;
-  if (model.positions_are_fixed()) {
+  const bool is_limited =
+      model.has_source() ? model.positions_are_fixed() : model.context_length() > 0;
+  if (is_limited) {
     // The last token is never an input.
-    const int64_t room = model.max_positions() - prompt + 1;
+    const int64_t context = model.has_source() ? model.max_positions() : model.context_length();
+    const int64_t room = context - prompt + 1;
     if (room < 1) {
-      refuse("the prompt must have at most " + std::to_string(model.max_positions()) +
-                 " tokens, got " + std::to_string(prompt),
-             "shorten it");
+      refuse("the prompt and the prefix must have at most " + std::to_string(context) +
+                 " tokens, the context length of the model, got " + std::to_string(prompt),
+             "shorten them");
     }
     most = std::min(most, room);
   }
@@ -264,6 +299,7 @@ RequestPlan plan_request(const Model& model, const Request& request) {
     plan_source(model, request, options, plan);
   } else {
     plan_prompt(model, request, plan);
+    fit_prompt(model, request, options, plan);
   }
   plan_prefix(model, request, plan);
   plan_lengths(model, options, plan);

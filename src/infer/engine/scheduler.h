@@ -65,6 +65,7 @@ class Scheduler {
   // KV blocks of a task that runs alone. More than kv_blocks(): it can never run.
   int64_t blocks_needed(int64_t source_tokens, int64_t prompt_tokens, const SearchPlan& plan) const;
   int64_t kv_blocks() const { return cache_.blocks(); }
+  int64_t kv_block_bytes() const { return static_cast<int64_t>(cache_.block_bytes()); }
   int64_t kv_blocks_used() const { return cache_.used_blocks(); }
 
   void add(std::unique_ptr<Task> task);

@@ -1,13 +1,18 @@
 // Translator and Generator: splits texts into sentences, and joins their translations.
 #include <algorithm>
+#include <limits>
+#include <span>
 
+#include "base/check.h"
 #include "heed/engine.h"
 #include "heed/error.h"
 #include "heed/translate.h"
+#include "infer/engine/output_check.h"
+#include "infer/engine/text_pieces.h"
+#include "infer/markup/markup_translation.h"
+#include "infer/markup/protected_text.h"
 #include "infer/search/terms.h"
 #include "text/unicode/sentence_splitter.h"
-#include "text/unicode/unicode.h"
-#include "text/unicode/utf8.h"
 
 namespace heed {
 namespace {
@@ -16,138 +21,239 @@ namespace {
 struct Piece {
   size_t text;  // index
   TextSpan span;
+  std::optional<ProtectedText> guarded{};  // if it has placeholders
+  uint64_t stream = 0;
+  bool is_first = false;  // of its text: TranslateOptions::prefix belongs here
+  bool is_only = false;   // its text has no other: required phrases belong here
 };
 
-std::string_view part(std::string_view text, TextSpan span) {
-  return text.substr(static_cast<size_t>(span.begin), static_cast<size_t>(span.end - span.begin));
+// The spans inside of `outer`; each is inside or outside.
+std::span<const TextSpan> spans_in(const std::vector<TextSpan>& spans, TextSpan outer) {
+  const auto begin = std::ranges::lower_bound(spans, outer.begin, {}, &TextSpan::begin);
+  const auto end = std::ranges::lower_bound(spans, outer.end, {}, &TextSpan::begin);
+  return {begin, end};
 }
-
-// Where to cut a span in two: after the white space nearest to its middle, or in the middle without
-// any; between characters.
-int64_t middle_of(std::string_view text, TextSpan span) {
-  const int64_t middle = (span.begin + span.end) / 2;
-  int64_t best = -1, fallback = -1;
-  for (int64_t at = span.begin; at < span.end;) {
-    const CodePoint c = decode_utf8(text, static_cast<size_t>(at));
-    const int64_t next = at + static_cast<int64_t>(c.bytes);
-    if (next >= span.end) break;
-    const auto nearer = [&](int64_t than) {
-      return than < 0 || std::abs(next - middle) < std::abs(than - middle);
-    };
-    if (is_space(c.value) && nearer(best)) best = next;
-    if (nearer(fallback)) fallback = next;
-    at = next;
+// The same, as bytes of `outer`.
+std::vector<TextSpan> relative_spans(const std::vector<TextSpan>& spans, TextSpan outer) {
+  std::vector<TextSpan> inside;
+  for (const TextSpan& span : spans_in(spans, outer)) {
+    inside.push_back({span.begin - outer.begin, span.end - outer.begin});
   }
-  // A cut near an edge would leave the rest as long as before.
-  const int64_t quarter = (span.end - span.begin) / 4;
-  const bool is_central = best >= 0 && std::abs(best - middle) <= quarter;
-  return is_central ? best : fallback;
+  return inside;
 }
 
 class Splitter {
  public:
-  Splitter(const Model& model, const TranslateOptions& options) : model_(model), options_(options) {
-    // Reserve for language tokens and the like.
-    constexpr int64_t kReserve = 4;
-    const auto prefix = static_cast<int64_t>(
-        options.source_prefix.empty() ? 0
-                                      : model.tokenizer().encode_ids(options.source_prefix).size());
-    most_tokens_ = std::max<int64_t>(model.max_positions() - kReserve - prefix, 1);
+  Splitter(const Model& model, const TranslateOptions& options)
+      : model_(model), options_(options), limits_(model, options) {}
+
+  // Sentences with nothing but `spans`, which are protected, are not translated, nor are data.
+  void split(std::string_view text, const std::vector<TextSpan>& spans, size_t index,
+             std::vector<Piece>& pieces) {
+    std::vector<TextSpan> sentences = split_sentences(text);
+    if (!options_.split_sentences && !sentences.empty()) {
+      sentences = {{0, static_cast<int64_t>(text.size())}};
+    }
+    for (const TextSpan span : joined(sentences, spans)) {
+      if (!options_.split_sentences) {
+        if (has_words(text, spans, span)) push(text, spans, span, index, pieces);
+        continue;
+      }
+      TextSpan rest = span;
+      for (TextSpan data; find_data_outside(text, spans, rest, data);) {
+        add(text, spans, trimmed(text, {rest.begin, data.begin}), index, pieces);
+        rest = trimmed(text, {data.end, rest.end});
+      }
+      add(text, spans, rest, index, pieces);
+    }
   }
 
-  void split(std::string_view text, size_t index, std::vector<Piece>& pieces) const {
-    if (!options_.split_sentences) {
-      if (!split_sentences(text).empty()) {
-        pieces.push_back({index, {0, static_cast<int64_t>(text.size())}});
-      }
-      return;
+  // The two halves of a piece whose translation failed, or none if it is too short.
+  std::vector<Piece> halves(std::string_view text, const std::vector<TextSpan>& spans,
+                            const Piece& piece) {
+    std::vector<Piece> pieces;
+    if (!limits_.can_halve(part(text, piece.span))) return pieces;
+    const int64_t cut = outside_of(spans, find_cut(text, piece.span), piece.span);
+    if (cut <= piece.span.begin || cut >= piece.span.end) return pieces;
+    for (const TextSpan half :
+         {trimmed(text, {piece.span.begin, cut}), trimmed(text, {cut, piece.span.end})}) {
+      if (has_words(text, spans, half)) push(text, spans, half, piece.text, pieces);
     }
-    for (const TextSpan span : split_sentences(text)) add(text, span, index, pieces);
+    for (Piece& half : pieces) half.stream = piece.stream;
+    if (!pieces.empty()) pieces.front().is_first = piece.is_first;
+    return pieces;
   }
 
  private:
-  void add(std::string_view text, TextSpan span, size_t index, std::vector<Piece>& pieces) const {
-    // A token has at least one byte: most sentences fit without being tokenized.
-    const bool fits =
-        span.end - span.begin < most_tokens_ || count(part(text, span)) <= most_tokens_;
-    const int64_t middle = fits ? -1 : middle_of(text, span);
-    if (middle < 0) {
-      pieces.push_back({index, span});
-      return;
-    }
-    add(text, {span.begin, middle}, index, pieces);
-    add(text, {middle, span.end}, index, pieces);
+  static bool has_words(std::string_view text, const std::vector<TextSpan>& spans, TextSpan span) {
+    if (span.begin == span.end) return false;
+    const std::vector<TextSpan> inside = relative_spans(spans, span);
+    return inside.empty() || has_words_outside(part(text, span), inside);
   }
 
-  int64_t count(std::string_view text) const {
-    // So long a text cannot fit; tokenizing it at every split would be slow.
-    constexpr int64_t kMostBytesPerToken = 64;
-    if (static_cast<int64_t>(text.size()) > kMostBytesPerToken * most_tokens_) {
-      return most_tokens_ + 1;
+  // Data that does not begin or end inside of a protected span.
+  static bool find_data_outside(std::string_view text, const std::vector<TextSpan>& spans,
+                                TextSpan span, TextSpan& data) {
+    const std::optional<TextSpan> found = find_data(text, span);
+    if (!found) return false;
+    data = *found;
+    return outside_of(spans, data.begin, span) == data.begin &&
+           outside_of(spans, data.end, span) == data.end;
+  }
+
+  // A URL may have what ends a sentence: "/?q=1".
+  static std::vector<TextSpan> joined(const std::vector<TextSpan>& sentences,
+                                      const std::vector<TextSpan>& spans) {
+    std::vector<TextSpan> result;
+    for (const TextSpan& sentence : sentences) {
+      const auto after = std::ranges::upper_bound(spans, sentence.begin, {}, &TextSpan::begin);
+      const bool begins_inside = after != spans.begin() && std::prev(after)->end > sentence.begin &&
+                                 !result.empty() && std::prev(after)->begin < result.back().end;
+      if (begins_inside) {
+        result.back().end = sentence.end;
+      } else {
+        result.push_back(sentence);
+      }
     }
-    return static_cast<int64_t>(model_.tokenizer().encode_ids(text).size());
+    return result;
+  }
+
+  void push(std::string_view text, const std::vector<TextSpan>& spans, TextSpan span, size_t index,
+            std::vector<Piece>& pieces) {
+    Piece& piece = pieces.emplace_back(Piece{index, span});
+    std::vector<TextSpan> inside = relative_spans(spans, span);
+    if (inside.empty()) return;
+    if (!placeholder_pieces_) placeholder_pieces_ = placeholder_pieces(model_.tokenizer());
+    using Method = ProtectedText::Method;
+    piece.guarded.emplace(part(text, span), std::move(inside),
+                          *placeholder_pieces_ > 0 ? Method::pieces : Method::kept,
+                          *placeholder_pieces_);
+  }
+
+  void add(std::string_view text, const std::vector<TextSpan>& spans, TextSpan span, size_t index,
+           std::vector<Piece>& pieces) {
+    if (!has_words(text, spans, span)) return;
+    const int64_t cut =
+        limits_.fits(part(text, span)) ? -1 : outside_of(spans, find_cut(text, span), span);
+    if (cut <= span.begin || cut >= span.end) {
+      push(text, spans, span, index, pieces);
+      return;
+    }
+    add(text, spans, trimmed(text, {span.begin, cut}), index, pieces);
+    add(text, spans, trimmed(text, {cut, span.end}), index, pieces);
+  }
+
+  // A place to cut that is not inside of a protected span; -1: there is none.
+  static int64_t outside_of(const std::vector<TextSpan>& spans, int64_t at, TextSpan outer) {
+    const auto after = std::ranges::lower_bound(spans, at, {}, &TextSpan::begin);
+    if (after == spans.begin() || std::prev(after)->end <= at) return at;
+    const TextSpan inside = *std::prev(after);
+    if (inside.end < outer.end) return inside.end;
+    return inside.begin > outer.begin ? inside.begin : -1;
   }
 
   const Model& model_;
   const TranslateOptions& options_;
-  int64_t most_tokens_;
+  PieceLimits limits_;
+  std::optional<int> placeholder_pieces_;  // of the vocabulary; not set: not needed yet
+};
+
+// Where the protected spans of a piece are, in each of its answers.
+using Placed = std::vector<std::vector<TextSpan>>;
+
+// A piece with its translation, after its placeholders are back.
+struct TranslatedPiece {
+  Piece piece;
+  Result result{};
+  Placed placed{};
+  TranslationWarning warning = TranslationWarning::none;
 };
 
 // A translation, assembled from its pieces in order.
 class Assembly {
  public:
-  Assembly(std::string_view source, const TranslateOptions& options, size_t pieces, int nbest)
-      : source_(source), prefix_bytes_(static_cast<int64_t>(options.source_prefix.size())) {
-    result_.alternatives.resize(pieces > 0 ? static_cast<size_t>(nbest) : 1);
-    result_.scores.resize(result_.alternatives.size());
+  Assembly(const PlainText& source, const TranslateOptions& options, int nbest)
+      : source_(source.text),
+        fixed_(source.fixed),
+        prefix_bytes_(static_cast<int64_t>(options.source_prefix.size())) {
+    const auto ranks = static_cast<size_t>(nbest);
+    translation().alternatives.resize(ranks), translation().scores.resize(ranks);
+    result_.alignments.resize(ranks), result_.placed.resize(ranks);
   }
 
-  void add(const Piece& piece, Result&& result) {
+  void add(const TranslatedPiece& translated) {
+    const auto& [piece, result, placed, warning] = translated;
+    if (translation().warning == TranslationWarning::none) translation().warning = warning;
     between(piece.span.begin);
     at_ = piece.span.end;
     // As many alternatives as the sentence with the fewest.
-    const size_t ranks = std::min(result_.alternatives.size(), result.answers.size());
-    result_.alternatives.resize(ranks), result_.scores.resize(ranks);
-    const auto target = static_cast<int64_t>(result_.alternatives.front().size());
-    for (Alignment alignment : result.best().alignments) {
-      // Alignments to the source prefix are not part of the text.
-      if (alignment.source.end <= prefix_bytes_) continue;
-      const int64_t shift = piece.span.begin - prefix_bytes_;
-      alignment.source.begin = std::max(alignment.source.begin, prefix_bytes_) + shift;
-      alignment.source.end += shift;
-      alignment.target.begin += target, alignment.target.end += target;
-      result_.alignments.push_back(alignment);
-    }
+    const size_t ranks = std::min(translation().alternatives.size(), result.answers.size());
+    translation().alternatives.resize(ranks), translation().scores.resize(ranks);
+    result_.alignments.resize(ranks), result_.placed.resize(ranks);
     for (size_t i = 0; i < ranks; ++i) {
-      result_.alternatives[i] += result.answers[i].text;
-      result_.scores[i] += result.answers[i].score;
+      std::string& text = translation().alternatives[i];
+      const auto target = static_cast<int64_t>(text.size());
+      for (Alignment alignment : result.answers[i].alignments) {
+        // Alignments to the source prefix are not part of the text.
+        if (alignment.source.end <= prefix_bytes_) continue;
+        const int64_t shift = piece.span.begin - prefix_bytes_;
+        alignment.source.begin = std::max(alignment.source.begin, prefix_bytes_) + shift;
+        alignment.source.end += shift;
+        alignment.target.begin += target, alignment.target.end += target;
+        result_.alignments[i].push_back(alignment);
+      }
+      if (piece.guarded) add_placed(piece, placed[i], target, result_.placed[i]);
+      text += result.answers[i].text;
+      translation().scores[i] += result.answers[i].score;
     }
-    ++result_.sentences;
-    result_.truncated = result_.truncated || result.truncated;
+    ++translation().sentences;
+    translation().truncated = translation().truncated || result.truncated;
   }
 
-  Translation take() && {
+  PlainTranslation take(bool alignments) && {
     between(static_cast<int64_t>(source_.size()));
-    result_.text = result_.alternatives.front();
+    translation().text = translation().alternatives.front();
+    if (alignments) translation().alignments = result_.alignments.front();
     return std::move(result_);
   }
 
  private:
-  // Appends the white space up to `end`. A sentence cut into pieces gets a space between them: the
-  // source's space is at the end of a piece, and translations end without one.
-  void between(int64_t end) {
-    std::string_view space = part(source_, {at_, end});
-    if (space.empty() && at_ > 0 && end < static_cast<int64_t>(source_.size()) &&
-        source_[static_cast<size_t>(at_ - 1)] == ' ') {
-      space = " ";
+  Translation& translation() { return result_.translation; }
+
+  // The fixed parts inside of the piece's protected spans.
+  void add_placed(const Piece& piece, const std::vector<TextSpan>& placed, int64_t target,
+                  std::vector<TextSpan>& result) const {
+    const std::vector<TextSpan>& spans = piece.guarded->spans();
+    for (const TextSpan& fixed : spans_in(fixed_, piece.span)) {
+      const int64_t begin = fixed.begin - piece.span.begin;
+      const auto after = std::ranges::upper_bound(spans, begin, {}, &TextSpan::begin);
+      HEED_CHECK(after != spans.begin(), "translation: a fixed part must be protected");
+      const TextSpan& span = *std::prev(after);
+      const TextSpan& at = placed[static_cast<size_t>(std::prev(after) - spans.begin())];
+      const int64_t first = target + at.begin + begin - span.begin;
+      result.push_back({first, first + fixed.end - fixed.begin});
     }
-    for (std::string& text : result_.alternatives) text += space;
+  }
+
+  // Appends what is not translated, up to `end`: white space, data, and sentences of nothing but
+  // placeholders.
+  void between(int64_t end) {
+    const std::string_view space = part(source_, {at_, end});
+    for (size_t i = 0; i < result_.placed.size(); ++i) {
+      std::string& text = translation().alternatives[i];
+      for (const TextSpan& fixed : spans_in(fixed_, {at_, end})) {
+        const int64_t shift = static_cast<int64_t>(text.size()) - at_;
+        result_.placed[i].push_back({fixed.begin + shift, fixed.end + shift});
+      }
+      text += space;
+    }
   }
 
   std::string_view source_;
+  const std::vector<TextSpan>& fixed_;
   int64_t prefix_bytes_;
   int64_t at_ = 0;
-  Translation result_;
+  PlainTranslation result_;
 };
 
 }  // namespace
@@ -212,55 +318,257 @@ Translation Translator::translate(std::string_view text, const TranslateOptions&
   return result;
 }
 
+namespace {
+
+// The requests of plain texts.
+class PlainTranslator {
+ public:
+  PlainTranslator(Engine& engine, const std::vector<PlainText>& texts,
+                  const TranslateOptions& options)
+      : engine_(engine),
+        texts_(texts),
+        options_(options),
+        search_(options.search ? *options.search : Translator::default_search(engine.model())),
+        splitter_(engine.model(), options) {}
+
+  void run(const OnPlain& on_result) {
+    std::vector<Piece> pieces;
+    std::vector<size_t> counts;  // pieces of each text
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const PlainText& text = texts_[i];
+      const size_t before = pieces.size();
+      spans_.push_back(protected_spans(text.text, text.fixed, text.cuts));
+      splitter_.split(text.text, spans_.back(), i, pieces);
+      counts.push_back(pieces.size() - before);
+      if (counts.back() > 0) pieces[before].is_first = true;
+      if (counts.back() == 1) pieces[before].is_only = true;
+    }
+    std::vector<Request> requests;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      pieces[i].stream = i;
+      requests.push_back(request_of(pieces[i]));
+    }
+    size_t next = 0;  // text to return
+    std::vector<TranslatedPiece> done;
+    const auto return_complete = [&](size_t count) {
+      while (next < texts_.size() && count == counts[next]) {
+        place_required(done);
+        Assembly assembly(texts_[next], options_, search_.nbest);
+        for (const TranslatedPiece& piece : done) assembly.add(piece);
+        PlainTranslation result = std::move(assembly).take(search_.alignments);
+        if (is_random(search_)) result.translation.seed = search_.seed;
+        result.translation.terms =
+            used_terms(texts_[next].text, result.translation.text, options_.terms);
+        on_result(next++, std::move(result));
+        done.clear(), count = 0;
+      }
+      return count;
+    };
+    size_t count = return_complete(0);  // pieces of the current text
+    const auto on_sentence = [&](size_t i, Result&& result) {
+      repair(std::move(pieces[i]), std::move(result), done);
+      count = return_complete(count + 1);
+    };
+    engine_.run(std::move(requests), on_sentence, options_.is_cancelled);
+  }
+
+ private:
+  std::string_view sentence_of(const Piece& piece) const {
+    return piece.guarded ? std::string_view(piece.guarded->masked())
+                         : part(texts_[piece.text].text, piece.span);
+  }
+
+  Request request_of(const Piece& piece) const {
+    const PlainText& text = texts_[piece.text];
+    const std::string_view sentence = sentence_of(piece);
+    SearchOptions search = search_;
+    if (!piece.is_only) search.required.clear(), search.required_ids.clear();
+    Request request{.text = options_.source_prefix + std::string(sentence),
+                    .prefix = piece.is_first && text.takes_prefix ? options_.prefix : "",
+                    .source_language = options_.source_language,
+                    .target_language = options_.target_language,
+                    .search = with_terms(std::move(search), options_.terms, sentence),
+                    .stream = piece.stream,
+                    .truncate = Truncation::right};
+    request.search->alignments =
+        search_.alignments || text.needs_alignments || piece.guarded.has_value();
+    return request;
+  }
+
+  std::vector<Result> results_of(std::vector<Request> requests) const {
+    std::vector<Result> results(requests.size());
+    engine_.run(
+        std::move(requests), [&](size_t i, Result&& result) { results[i] = std::move(result); },
+        options_.is_cancelled);
+    return results;
+  }
+
+  TranslationWarning check(const Piece& piece, const Answer& answer, int64_t input_tokens) const {
+    const bool is_limited = search_.max_new_tokens > 0 || search_.max_length > 0;
+    const bool reached_maximum = answer.finish == FinishReason::length;
+    return check_output({.source = sentence_of(piece),
+                         .target = answer.text,
+                         .source_tokens = input_tokens,
+                         .target_tokens = answer.new_tokens,
+                         .reached_default = reached_maximum && !is_limited,
+                         .reached_requested = reached_maximum && is_limited});
+  }
+
+  // Appends a piece with its translation. If that is degenerate, a long piece is translated in two
+  // parts, a short one with another search: no trigram twice, and the best hypothesis that passes.
+  // Not for samples, which are what was asked for, nor without splitting, where the whole text is one
+  // piece by request.
+  void repair(Piece piece, Result result, std::vector<TranslatedPiece>& done) {
+    TranslationWarning warning = check(piece, result.best(), result.input_tokens);
+    if (warning != TranslationWarning::none && !search_.sample && options_.split_sentences) {
+      std::vector<Piece> halves =
+          splitter_.halves(texts_[piece.text].text, spans_[piece.text], piece);
+      if (!halves.empty()) {
+        std::vector<Request> requests;
+        for (const Piece& half : halves) requests.push_back(request_of(half));
+        std::vector<Result> results = results_of(std::move(requests));
+        for (size_t i = 0; i < halves.size(); ++i) {
+          repair(std::move(halves[i]), std::move(results[i]), done);
+        }
+        return;
+      }
+      if (search_again(piece, result)) warning = TranslationWarning::none;
+    }
+    Placed placed;
+    if (piece.guarded) placed = restore(piece, result);
+    done.push_back({std::move(piece), std::move(result), std::move(placed), warning});
+  }
+
+  // Whether it found an answer that is not degenerate.
+  bool search_again(const Piece& piece, Result& result) const {
+    constexpr int kTrigram = 3;
+    Request request = request_of(piece);
+    SearchOptions& search = *request.search;
+    if (search.no_repeat_ngram == 0) search.no_repeat_ngram = kTrigram;
+    const auto nbest = static_cast<size_t>(search.nbest);
+    search.nbest = search.beam;
+    Result again = std::move(results_of({std::move(request)}).front());
+    const auto good = std::ranges::find_if(again.answers, [&](const Answer& answer) {
+      return check(piece, answer, again.input_tokens) == TranslationWarning::none;
+    });
+    if (good == again.answers.end()) return false;
+    std::rotate(again.answers.begin(), good, good + 1);
+    again.answers.resize(std::min(again.answers.size(), nbest));
+    result = std::move(again);
+    return true;
+  }
+
+  // Each required phrase that a text of several pieces lacks goes into the piece whose score it lowers
+  // least. That of a single piece has them already.
+  void place_required(std::vector<TranslatedPiece>& pieces) {
+    if (pieces.size() < 2) return;
+    std::vector<std::vector<std::string>> texts(pieces.size());
+    std::vector<std::vector<std::vector<int32_t>>> ids(pieces.size());
+    const auto place = [&](auto& lists, const auto& phrase) {
+      std::vector<Request> requests;
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        SearchOptions& search = *requests.emplace_back(request_of(pieces[i].piece)).search;
+        lists[i].push_back(phrase);
+        search.required.insert(search.required.end(), texts[i].begin(), texts[i].end());
+        search.required_ids = ids[i];
+        lists[i].pop_back();
+      }
+      std::vector<Result> results = results_of(std::move(requests));
+      size_t best = 0;
+      double least = std::numeric_limits<double>::infinity();
+      for (size_t i = 0; i < results.size(); ++i) {
+        const double cost = pieces[i].result.best().score - results[i].best().score;
+        if (cost < least) least = cost, best = i;
+      }
+      TranslatedPiece& chosen = pieces[best];
+      chosen.result = std::move(results[best]);
+      if (chosen.piece.guarded) chosen.placed = restore(chosen.piece, chosen.result);
+      lists[best].push_back(phrase);
+    };
+    const auto lacks = [&](const auto& is_in) {
+      return std::ranges::none_of(
+          pieces, [&](const TranslatedPiece& piece) { return is_in(piece.result.best()); });
+    };
+    for (const std::string& phrase : search_.required) {
+      const auto is_in = [&](const Answer& a) { return a.text.find(phrase) != a.text.npos; };
+      if (lacks(is_in)) place(texts, phrase);
+    }
+    for (const std::vector<int32_t>& phrase : search_.required_ids) {
+      const auto is_in = [&](const Answer& a) {
+        const auto new_ids = std::span(a.ids).last(static_cast<size_t>(a.new_tokens));
+        return !std::ranges::search(new_ids, phrase).empty();
+      };
+      if (lacks(is_in)) place(ids, phrase);
+    }
+  }
+
+  // Puts the placeholders back into the answers, and returns where they are.
+  Placed restore(Piece& piece, Result& result) {
+    if (std::optional<Placed> placed = try_restore(*piece.guarded, result)) return *placed;
+    // The model did not copy them: the sentence without them.
+    ProtectedText& guarded = *piece.guarded;
+    guarded = ProtectedText(guarded.text(), guarded.spans(), ProtectedText::Method::removed);
+    const bool truncated = result.truncated;
+    result = std::move(results_of({request_of(piece)}).front());
+    result.truncated = result.truncated || truncated;
+    std::optional<Placed> placed = try_restore(guarded, result);
+    HEED_CHECK(placed.has_value(), "translation: placeholders that were removed must be restored");
+    return *placed;
+  }
+
+  std::optional<Placed> try_restore(const ProtectedText& guarded, Result& result) const {
+    const auto prefix = static_cast<int64_t>(options_.source_prefix.size());
+    Placed placed;
+    std::vector<ProtectedText::Restored> restored;
+    for (const Answer& answer : result.answers) {
+      std::vector<Alignment> alignments;
+      for (Alignment alignment : answer.alignments) {
+        if (alignment.source.end <= prefix) continue;
+        alignment.source.begin = std::max(alignment.source.begin, prefix) - prefix;
+        alignment.source.end -= prefix;
+        alignments.push_back(alignment);
+      }
+      std::optional<ProtectedText::Restored> one = guarded.restore(answer.text, alignments);
+      if (!one) return std::nullopt;
+      restored.push_back(std::move(*one));
+    }
+    for (size_t i = 0; i < restored.size(); ++i) {
+      result.answers[i].text = std::move(restored[i].text);
+      result.answers[i].alignments = std::move(restored[i].alignments);
+      for (Alignment& alignment : result.answers[i].alignments) {
+        alignment.source.begin += prefix, alignment.source.end += prefix;
+      }
+      placed.push_back(std::move(restored[i].placed));
+    }
+    return placed;
+  }
+
+  Engine& engine_;
+  const std::vector<PlainText>& texts_;
+  const TranslateOptions& options_;
+  const SearchOptions search_;  // with the required phrases of whole texts
+  Splitter splitter_;
+  std::vector<std::vector<TextSpan>> spans_;  // of each text: those that are protected
+};
+
+}  // namespace
+
 void Translator::translate(const std::vector<std::string>& texts, const TranslateOptions& options,
                            const std::function<void(size_t, Translation&&)>& on_result) {
-  const Model& model = engine_->model();
-  const SearchOptions search = options.search ? *options.search : default_search(model);
-  const Splitter splitter(model, options);
-  std::vector<Piece> pieces;
-  std::vector<size_t> counts;  // pieces of each text
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const size_t before = pieces.size();
-    splitter.split(texts[i], i, pieces);
-    counts.push_back(pieces.size() - before);
+  if (options.format != TextFormat::text) {
+    translate_markup(
+        texts, options,
+        [&](const std::vector<PlainText>& plain, const OnPlain& on_plain) {
+          PlainTranslator(*engine_, plain, options).run(on_plain);
+        },
+        on_result);
+    return;
   }
-  std::vector<Request> requests;
-  for (const Piece& piece : pieces) {
-    const bool first = requests.empty() || pieces[requests.size() - 1].text != piece.text;
-    const std::string_view sentence = part(texts[piece.text], piece.span);
-    requests.push_back({.text = options.source_prefix + std::string(sentence),
-                        .prefix = first ? options.prefix : "",
-                        .source_language = options.source_language,
-                        .target_language = options.target_language,
-                        .search = with_terms(search, options.terms, sentence),
-                        .stream = requests.size(),
-                        .may_truncate = true});
-  }
-  size_t next = 0;  // text to return
-  std::optional<Assembly> assembly;
-  const auto begin = [&] {
-    if (next < texts.size()) assembly.emplace(texts[next], options, counts[next], search.nbest);
-  };
-  // Returns complete texts: the current one, and those after it without pieces.
-  const auto return_complete = [&](size_t done) {
-    while (next < texts.size() && done == counts[next]) {
-      Translation translation = std::move(*assembly).take();
-      translation.terms = used_terms(texts[next], translation.text, options.terms);
-      on_result(next++, std::move(translation));
-      begin();
-      done = 0;
-    }
-  };
-  begin();
-  return_complete(0);
-  size_t done = 0;  // pieces of the current text
-  const auto on_sentence = [&](size_t i, Result&& result) {
-    assembly->add(pieces[i], std::move(result));
-    if (++done < counts[next]) return;
-    return_complete(done);
-    done = 0;
-  };
-  engine_->run(std::move(requests), on_sentence, options.is_cancelled);
+  std::vector<PlainText> plain;
+  for (const std::string& text : texts) plain.push_back({.text = text});
+  PlainTranslator(*engine_, plain, options).run([&](size_t i, PlainTranslation&& result) {
+    on_result(i, std::move(result.translation));
+  });
 }
 
 Generator::Generator(Model model, const EngineOptions& options) {

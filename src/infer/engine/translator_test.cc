@@ -55,9 +55,35 @@ TEST_F(TranslatorTest, WhatIsTooLongIsTranslatedInPieces) {
   const Translation t = translator_.translate(text, short_options());
   EXPECT_GE(t.sentences, 6);  // 500 bytes, of which the model reads 96 at once
   EXPECT_FALSE(t.truncated);
-  const Translation solid = translator_.translate(std::string(1000, 'x'), short_options());
-  EXPECT_GE(solid.sentences, 11);
-  EXPECT_FALSE(solid.truncated);
+}
+
+// A long "word" is no word: it is copied, and costs nothing. Before, each of its tokens cost up to
+// three decoded ones.
+TEST_F(TranslatorTest, LongWordsAreCopied) {
+  const std::string word(10'000, 'a');
+  const int64_t before = translator_.engine().statistics().rows;
+  EXPECT_EQ(translate(word), word);
+  EXPECT_EQ(translator_.engine().statistics().rows, before);
+  // Between other words it stays where it is.
+  const std::string one = translate("It rains:"), two = translate("today.");
+  const Translation both =
+      translator_.translate("It rains: " + word + "\ttoday.", short_options(2));
+  EXPECT_TRUE(both.text.ends_with(" " + word + "\t" + two)) << both.text;
+  for (const std::string& text : both.alternatives) EXPECT_NE(text.find(word), text.npos);
+  EXPECT_EQ(both.sentences, 2);
+}
+
+// The cost is linear in the tokens of the source.
+TEST_F(TranslatorTest, LongTextsCostNoMoreThanTheirTokens) {
+  const auto rows_of = [&](int words) {
+    std::string text;
+    for (int i = 0; i < words; ++i) text += "word ";
+    const int64_t before = translator_.engine().statistics().rows;
+    translator_.translate(text, short_options());
+    return translator_.engine().statistics().rows - before;
+  };
+  const int64_t few = rows_of(200);
+  EXPECT_LE(rows_of(1600), 9 * few);
 }
 
 TEST_F(TranslatorTest, WithoutSplittingWhatWasCutIsSaid) {
@@ -66,6 +92,33 @@ TEST_F(TranslatorTest, WithoutSplittingWhatWasCutIsSaid) {
   const Translation t = translator_.translate(std::string(1000, 'x'), options);
   EXPECT_TRUE(t.truncated);
   EXPECT_EQ(t.sentences, 1);
+}
+
+// Each rank has a line, also of what has nothing to translate.
+TEST_F(TranslatorTest, AnEmptyTextHasAsManyAlternatives) {
+  const Translation t = translator_.translate("", short_options(3));
+  EXPECT_EQ(t.alternatives, (std::vector<std::string>{"", "", ""}));
+  EXPECT_EQ(t.scores.size(), 3u);
+}
+
+// A required phrase is of the text, not of every sentence.
+TEST_F(TranslatorTest, RequiredPhrasesOccurOnce) {
+  TranslateOptions options = short_options(2);
+  options.search->max_new_tokens = 20;
+  options.search->required = {"qx"};
+  const Translation t = translator_.translate("One two. Three four. Five.", options);
+  const size_t first = t.text.find("qx");
+  ASSERT_NE(first, t.text.npos) << t.text;
+  EXPECT_EQ(t.text.find("qx", first + 1), t.text.npos) << t.text;
+  EXPECT_EQ(t.sentences, 3);
+  EXPECT_NE(translator_.translate("One.", options).text.find("qx"), std::string::npos);
+}
+
+TEST_F(TranslatorTest, ASampledTranslationNamesItsSeed) {
+  TranslateOptions options = short_options();
+  options.search->sample = true, options.search->seed = 7;
+  EXPECT_EQ(translator_.translate("One.", options).seed, 7u);
+  EXPECT_EQ(translator_.translate("One.", short_options()).seed, 0u);
 }
 
 TEST_F(TranslatorTest, AlternativesAreBestFirst) {

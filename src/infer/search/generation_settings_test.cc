@@ -41,5 +41,42 @@ TEST(GenerationSettings, OfAnotherTypeAreAnError) {
   }
 }
 
+std::string error_of(const json& generation) {
+  try {
+    read_generation_settings({}, generation, "m");
+  } catch (const Error& error) {
+    return error.what() + std::string(" | ") + error.hint();
+  }
+  return "";
+}
+
+TEST(GenerationSettings, WithAnUnknownKeyAreAnError) {
+  EXPECT_EQ(error_of({{"tempratur", 0.5}}),
+            "m/generation_config.json: unknown key tempratur | did you mean temperature?");
+  EXPECT_EQ(error_of({{"flux", 1}}),
+            "m/generation_config.json: unknown key flux | remove the key; docs/search-options.md "
+            "lists those that Heed reads");
+  // A search that Heed does not have: by name only when it is off.
+  EXPECT_EQ(error_of({{"typical_p", 0.9}}),
+            "m/generation_config.json: typical_p must be 1, got 0.9: this search is not supported "
+            "| remove the key to use the model with the searches that Heed has");
+  EXPECT_EQ(error_of({{"typical_p", 1.0}, {"penalty_alpha", nullptr}, {"num_beam_groups", 1}}), "");
+  // Keys of other tools without an effect here.
+  EXPECT_EQ(error_of({{"transformers_version", "4.40.0"},
+                      {"_from_model_config", true},
+                      {"use_cache", true},
+                      {"renormalize_logits", true},
+                      {"pad_token_id", 0},
+                      {"cache_implementation", "hybrid"}}),
+            "");
+}
+
+TEST(GenerationSettings, HaveStopStrings) {
+  EXPECT_THAT(read_generation_settings({}, {{"stop_strings", "END"}}, "m").search.stop,
+              ElementsAre("END"));
+  EXPECT_THAT(read_generation_settings({}, {{"stop_strings", {"a", "b"}}}, "m").search.stop,
+              ElementsAre("a", "b"));
+}
+
 }  // namespace
 }  // namespace heed

@@ -1,6 +1,7 @@
 #include "heed/search.h"
 
 #include <algorithm>
+#include <random>
 
 #include "heed/error.h"
 #include "infer/search/option_ranges.h"
@@ -56,7 +57,11 @@ void take(Field& field, const Field& given) {
 
 }  // namespace
 
-SearchOptions apply(SearchOptions o, const SearchOverrides& given) {
+uint64_t random_seed() { return std::random_device{}(); }
+
+namespace {
+
+SearchOptions apply_kind(SearchOptions o, const SearchOverrides& given) {
   std::string sampling;  // the sampling options that are set
   describe(o, given.values, [&](const OptionInfo& info, auto& field, const auto& value) {
     if (!given.has(info.name)) return;
@@ -84,6 +89,14 @@ SearchOptions apply(SearchOptions o, const SearchOverrides& given) {
   } else if (!o.sample) {
     o.beam = std::max(o.beam, o.nbest);
   }
+  return o;
+}
+
+}  // namespace
+
+SearchOptions apply(SearchOptions defaults, const SearchOverrides& overrides) {
+  SearchOptions o = apply_kind(std::move(defaults), overrides);
+  if (is_random(o) && !overrides.has("seed")) o.seed = random_seed();
   return o;
 }
 

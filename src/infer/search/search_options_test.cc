@@ -161,5 +161,24 @@ TEST(SearchOptions, DocumentationHasTheTable) {
   }
 }
 
+// Samples differ from call to call unless the caller sets the seed.
+TEST(SearchOptions, ASeedIsDrawnWhereNoneIsSet) {
+  SearchOverrides given;
+  given.values.temperature = 0.8, given.set("temperature");
+  EXPECT_NE(apply({}, given).seed, apply({}, given).seed);
+  EXPECT_LE(apply({}, given).seed, UINT32_MAX);
+  given.values.seed = 7, given.set("seed");
+  EXPECT_EQ(apply({}, given).seed, 7u);
+  // Nothing is random here.
+  EXPECT_EQ(apply({}, {}).seed, 0u);
+  SearchOverrides argmax;
+  argmax.set("temperature"), argmax.values.temperature = 0;
+  EXPECT_EQ(apply({}, argmax).seed, 0u);
+  // Sampling by the model's files.
+  SearchOptions defaults;
+  defaults.sample = true;
+  EXPECT_NE(apply(defaults, {}).seed, apply(defaults, {}).seed);
+}
+
 }  // namespace
 }  // namespace heed

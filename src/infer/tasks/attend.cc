@@ -75,7 +75,7 @@ struct Target {
 Target written(const Model& model, const std::vector<int32_t>& source, int64_t most,
                const TaskOptions& options, const AttendLimits& limits) {
   constexpr std::chrono::milliseconds kGlance{20};
-  Request request{.ids = source, .may_truncate = true};
+  Request request{.ids = source, .truncate = Truncation::right};
   const SearchPlan own = plan_request(model, request).search;
   if (own.max_new_tokens > most) {
     SearchOptions search = model.search_options();

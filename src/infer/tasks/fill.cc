@@ -113,7 +113,7 @@ std::vector<Filled> Filler::fill(const std::vector<TaskInput>& inputs, const Fil
       if (filled.truncated) {
         throw Error(ErrorCode::invalid_argument,
                     which + "no mask among the first " + std::to_string(filled.tokens) +
-                        " tokens, which are all that the model reads",
+                        " tokens, the context length of the model",
                     "shorten the text before the mask");
       }
       throw Error(

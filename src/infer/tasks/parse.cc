@@ -59,7 +59,8 @@ std::vector<Parsed> Parser::parse(const std::vector<std::string>& sentences,
       joined += (joined.empty() ? "" : " ") + of_sentence.back();
     }
     if (of_sentence.empty()) continue;
-    requests.push_back({.text = std::move(joined), .search = search, .may_truncate = true});
+    requests.push_back(
+        {.text = std::move(joined), .search = search, .truncate = Truncation::right});
     owners.push_back(i);
   }
   const auto on_result = [&](size_t r, Result&& result) {

@@ -250,7 +250,7 @@ ValidationScores continue_some(const ValidationRequest& request, const Model& mo
     if (e.source.empty()) continue;
     prompts.push_back(beginning(e.source, kPromptBytes));
     requests.push_back({.text = prompts.back(), .search = search, .stream = prompts.size()});
-    requests.back().may_truncate = true;
+    requests.back().truncate = Truncation::right;
   }
   ValidationScores scores;
   if (requests.empty()) return scores;

@@ -318,7 +318,8 @@ std::string dump(const nlohmann::ordered_json& json, const std::string& path) {
 
 // Writes everything but does not commit. The tensors have been checked.
 AtomicFile write_uncommitted(const std::string& path, std::span<const TensorView> tensors,
-                             const std::map<std::string, std::string>& metadata) {
+                             const std::map<std::string, std::string>& metadata,
+                             Existing existing) {
   nlohmann::ordered_json header;
   nlohmann::ordered_json& texts = header[kMetadataKey] = nlohmann::ordered_json::object();
   texts["format"] = "pt";  // transformers refuses a file without
@@ -347,7 +348,7 @@ AtomicFile write_uncommitted(const std::string& path, std::span<const TensorView
   }
 
   const auto length = static_cast<uint64_t>(text.size());
-  AtomicFile file(path);
+  AtomicFile file(path, existing);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
   for (const TensorView* tensor : order) file.write(tensor->bytes);
@@ -452,7 +453,7 @@ TensorTable read_safetensors(std::span<const std::byte> file, const std::string&
 void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
                        const std::map<std::string, std::string>& metadata) {
   check_writable(path, tensors);
-  write_uncommitted(path, tensors, metadata).commit();
+  write_uncommitted(path, tensors, metadata, Existing::write_through).commit();
 }
 
 void write_safetensors_folder(const std::string& folder, std::span<const TensorView> tensors,
@@ -466,14 +467,15 @@ void write_safetensors_folder(const std::string& folder, std::span<const TensorV
   std::vector<AtomicFile> files;
   if (shards.size() == 1) {
     kept.insert("model.safetensors");
-    files.push_back(write_uncommitted(path / "model.safetensors", tensors, metadata));
+    files.push_back(
+        write_uncommitted(path / "model.safetensors", tensors, metadata, Existing::replace));
   } else {
     uint64_t total = 0;
     nlohmann::json weight_map;
     for (size_t i = 0; i < shards.size(); ++i) {
       const std::string name = shard_name(i + 1, shards.size());
       kept.insert(name);
-      files.push_back(write_uncommitted(path / name, shards[i], metadata));
+      files.push_back(write_uncommitted(path / name, shards[i], metadata, Existing::replace));
       for (const TensorView& tensor : shards[i]) {
         weight_map[tensor.name] = name;
         total += tensor.bytes.size();
@@ -487,6 +489,26 @@ void write_safetensors_folder(const std::string& folder, std::span<const TensorV
   }
   for (AtomicFile& file : files) file.commit();
   remove_superseded(path, kept);
+}
+
+void copy_safetensors_folder(const std::vector<std::string>& paths, const std::string& from,
+                             const std::string& to) {
+  const std::filesystem::path source(from), target(to);
+  std::set<std::string> kept;
+  std::vector<AtomicFile> files;
+  const auto copy = [&](const std::filesystem::path& path) {
+    const MappedFile file(path);
+    const std::string name = path.filename();
+    kept.insert(name);
+    files.emplace_back(target / name).write(file.bytes());
+  };
+  for (const std::string& path : paths) copy(path);
+  const std::string index = "model.safetensors.index.json";
+  if (!kept.contains("model.safetensors") && std::filesystem::exists(source / index)) {
+    copy(source / index);
+  }
+  for (AtomicFile& file : files) file.commit();
+  remove_superseded(target, kept);
 }
 
 }  // namespace heed

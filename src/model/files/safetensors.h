@@ -13,6 +13,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/files/tensor_file.h"
 
@@ -24,7 +25,8 @@ TensorTable read_safetensors(std::span<const std::byte> file, const std::string&
 
 // Writes `tensors` in the given order, but wider types before narrower ones, so that each is
 // aligned (PyTorch refuses to read others). "format": "pt" joins the metadata unless there is a
-// format already. The file appears whole or not at all (AtomicFile).
+// format already. The file appears whole or not at all (AtomicFile); a link or a special file at
+// `path` is written through.
 void write_safetensors(const std::string& path, std::span<const TensorView> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
@@ -35,5 +37,10 @@ void write_safetensors(const std::string& path, std::span<const TensorView> tens
 void write_safetensors_folder(const std::string& folder, std::span<const TensorView> tensors,
                               uint64_t max_shard_bytes,
                               const std::map<std::string, std::string>& metadata = {});
+
+// Copies the safetensors files `paths` of the folder `from`, and their index if there is one, byte for
+// byte. Otherwise like write_safetensors_folder().
+void copy_safetensors_folder(const std::vector<std::string>& paths, const std::string& from,
+                             const std::string& to);
 
 }  // namespace heed

@@ -291,6 +291,12 @@ TensorFile TensorFile::from_bytes(std::vector<std::byte> image, const std::strin
   return result;
 }
 
+std::vector<std::string> TensorFile::paths() const {
+  std::vector<std::string> paths;
+  for (const MappedFile& file : files_) paths.push_back(file.path());
+  return paths;
+}
+
 void TensorFile::add(TensorTable&& table) {
   std::move(table.tensors.begin(), table.tensors.end(), std::back_inserter(tensors_));
   std::move(table.owned.begin(), table.owned.end(), std::back_inserter(owned_));

@@ -83,6 +83,9 @@ class TensorFile {
   // The files' "__metadata__"; where shards disagree, the first one's.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
+  // The files that hold the tensors, without an index; none if they are in memory.
+  std::vector<std::string> paths() const;
+
   // Releases the memory of what was read so far; see MappedFile::drop_pages().
   void drop_pages() const {
     for (const MappedFile& file : files_) file.drop_pages();

@@ -1,8 +1,8 @@
 // config.json ↔ ModelConfig, driven by the table of architectures.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
-#include "base/text/suggest.h"
 #include "heed/error.h"
 #include "kernels/matmul/weight_types.h"
 #include "model/hugging_face/hf_architectures.h"
@@ -166,9 +166,41 @@ const HfArchitecture* find_architecture(const std::string& model_type) {
   return nullptr;
 }
 
+// Only the letters and digits, in lower case: "XLM_Roberta" and "xlm-roberta" are the same.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return plain;
+}
+
+// Not the nearest name: qwen3 is no misspelt qwen2, and mixtral no mistral, but another architecture.
+Error unknown_type(const std::string& model_type, const std::string& where) {
+  const std::vector<std::string> types = hf_model_types();
+  std::string hint = "use a model of one of these types";
+  for (const std::string& type : types) {
+    if (plain_name(type) == plain_name(model_type)) hint = "did you mean " + type + "?";
+  }
+  return {
+      ErrorCode::unsupported,
+      where + ": model_type is " + Json(model_type).dump() + ", supported: " + joined(types, ", "),
+      hint};
+}
+
 // Heed's entry in config.json: {"format": "heed", "version": 1, "type": "int8"}.
 constexpr const char* kQuantization = "quantization";
 constexpr int kQuantizationVersion = 1;
+
+Json quantization_entry(const std::string& type) {
+  return {{"format", "heed"}, {"version", kQuantizationVersion}, {"type", type}};
+}
+
+const char* torch_name(DType dtype) {
+  return dtype == DType::f16 ? "float16" : dtype == DType::bf16 ? "bfloat16" : "float32";
+}
 
 std::string read_quantization(const Json& json, const std::string& where) {
   const auto entry = json.find(kQuantization);
@@ -369,6 +401,15 @@ std::vector<std::string> hf_model_types() {
   return names;
 }
 
+void hf_check_model_type(const std::string& text, const std::string& where) {
+  const Json json = parse_object(text);
+  if (!json.is_object()) return;  // hf_read_config() says what is wrong
+  const auto type = json.find("model_type");
+  const std::string model_type =
+      type != json.end() && type->is_string() ? type->get<std::string>() : "";
+  if (model_type != "heed" && !find_architecture(model_type)) throw unknown_type(model_type, where);
+}
+
 HfConfig hf_read_config(const std::string& text, const std::string& where,
                         const TensorFile& tensors) {
   Json json = parse_object(text);
@@ -386,13 +427,7 @@ HfConfig hf_read_config(const std::string& text, const std::string& where,
       type != json.end() && type->is_string() ? type->get<std::string>() : "";
   if (model_type == "heed") return quantized(read_heed(json, where));
   const HfArchitecture* a = find_architecture(model_type);
-  if (!a) {
-    const auto near = nearest(model_type, hf_model_types());
-    throw Error(ErrorCode::unsupported,
-                where + ": model_type is " + Json(model_type).dump() +
-                    ", supported: " + joined(hf_model_types(), ", "),
-                near ? "did you mean " + *near + "?" : "use a model of one of these types");
-  }
+  if (!a) throw unknown_type(model_type, where);
   return quantized(read_with(
       *a, json, where, [&](const std::string& name) { return tensors.find(name) != nullptr; }));
 }
@@ -413,9 +448,6 @@ HfConfig hf_equivalent(const ModelConfig& config) {
 }
 
 std::string hf_write_config(const HfConfig& hf, DType dtype) {
-  const char* type = dtype == DType::f16    ? "float16"
-                     : dtype == DType::bf16 ? "bfloat16"
-                                            : "float32";
   Json json;
   if (const HfArchitecture* a = find_architecture(hf.model_type)) {
     const std::optional<Json> written = write_with(*a, hf.config);
@@ -438,10 +470,20 @@ std::string hf_write_config(const HfConfig& hf, DType dtype) {
     json.update(Json::parse(to_json(hf.config)));
     json.update(Json::parse(hf.other_fields));
   }
-  json["torch_dtype"] = type;
-  if (!hf.quantization.empty()) {
-    json[kQuantization] = {
-        {"format", "heed"}, {"version", kQuantizationVersion}, {"type", hf.quantization}};
+  json["torch_dtype"] = torch_name(dtype);
+  if (!hf.quantization.empty()) json[kQuantization] = quantization_entry(hf.quantization);
+  return json.dump(2) + "\n";
+}
+
+std::string hf_edit_config(const std::string& text, DType dtype, const std::string& quantization) {
+  Json json = parse_object(text);
+  // transformers 5 writes dtype, earlier versions torch_dtype.
+  json[json.contains("dtype") && !json.contains("torch_dtype") ? "dtype" : "torch_dtype"] =
+      torch_name(dtype);
+  if (quantization.empty()) {
+    json.erase(kQuantization);
+  } else {
+    json[kQuantization] = quantization_entry(quantization);
   }
   return json.dump(2) + "\n";
 }

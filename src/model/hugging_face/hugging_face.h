@@ -31,6 +31,10 @@ struct HfConfig {
 // The supported model types.
 std::vector<std::string> hf_model_types();
 
+// Throws unsupported if config.json's text names another type. For use before the weights are
+// opened, which may be missing or in a format of that type only.
+void hf_check_model_type(const std::string& json, const std::string& where);
+
 // `where` names the file in messages. Throws unsupported with all unknown fields and unsupported
 // values. `tensors` decides what has no field, such as whether there is a pooler.
 HfConfig hf_read_config(const std::string& json, const std::string& where,
@@ -42,6 +46,10 @@ HfConfig hf_equivalent(const ModelConfig& config);
 
 // The text of config.json; `dtype` is that of the tensors beside it, of those that are floats.
 std::string hf_write_config(const HfConfig& hf, DType dtype = DType::f32);
+
+// The text of another config.json with the type of the tensors beside it, and with or (if empty)
+// without a quantization; everything else stays as it is there, in its order.
+std::string hf_edit_config(const std::string& json, DType dtype, const std::string& quantization);
 
 // How the tensors of a file are held in memory.
 enum class WeightForm {

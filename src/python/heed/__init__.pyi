@@ -61,6 +61,7 @@ class _GenerateOptions(TypedDict, total=False):
 class _TranslateOptions(_GenerateOptions, total=False):
     source_prefix: str  # text before every sentence: 'translate English to German: '
     split_sentences: bool  # translate sentence by sentence
+    format: Literal["text", "html", "markdown"]  # what the text is written in: its markup stays
 
 class _EmbedOptions(TypedDict, total=False):
     pooling: Literal["mean", "first", "last"]  # of the token vectors

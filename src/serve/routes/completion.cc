@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "serve/routes/logprobs.h"
 
@@ -47,7 +46,6 @@ SearchOptions search_for(const CompletionCall& request, const Model& model) {
   defaults.stop.clear(), defaults.max_length = 0;
   SearchOverrides given = request.search;
   if (!request.has_beam() && !given.has("temperature")) given.set("temperature");
-  if (!given.has("seed")) given.values.seed = std::random_device{}(), given.set("seed");
   SearchOptions search = apply(std::move(defaults), given);
   if (!request.has_beam()) search.nbest = 1;
   search.max_new_tokens = std::max<int64_t>(request.max_tokens, 1);
@@ -77,6 +75,10 @@ void describe(Fields& fields, CompletionCall& call) {
   fields.integer(
       {.name = "logprobs", .about = "most probable tokens of each position", .min = 0, .max = 20},
       call.logprobs);
+  fields.text({.name = "truncate",
+               .about = "Heed: cut prompts beyond the context length at this side (no: an error)",
+               .choices = {"no", "left", "right"}},
+              call.truncate);
   fields.flag({.name = "echo", .about = "prepend the prompt"}, call.echo);
   fields.integer({.name = "best_of", .about = "must be n", .min = 1, .max = answers}, call.best_of);
   fields.only({.name = "suffix", .about = "not supported"}, "");
@@ -89,7 +91,7 @@ const char* finish_name(FinishReason reason) {
 
 Completion::Completion(Call& call, CompletionCall request)
     : request_(std::move(request)),
-      served_(call.service.model_for(call, request_.model, "complete")),
+      served_(call.service.model_for(call, request_.model, "generate")),
       engine_(nullptr),
       service_(call.service),
       id_("cmpl-" + call.id),
@@ -98,6 +100,7 @@ Completion::Completion(Call& call, CompletionCall request)
   engine_ = served_->engine();
   search_ = search_for(request_, served_->model());
   check(search_);
+  truncate_ = from_name<Truncation>(request_.truncate).value_or(Truncation::no);
 }
 
 // Runs the model over the whole text again, which costs as much as a prefill of its length. Keeping the

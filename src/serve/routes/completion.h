@@ -25,6 +25,7 @@ struct CompletionCall {
   int64_t max_tokens = 16, best_of = 0;
   SearchOverrides search;
   std::optional<int64_t> logprobs;
+  std::string truncate = "no";
   bool stream = false, echo = false, include_usage = false;
 
   int64_t n() const { return search.values.nbest; }
@@ -63,6 +64,7 @@ class Completion {
                         .ids = prompt.ids,
                         .search = search_,
                         .stream = number,
+                        .truncate = truncate_,
                         .deadline = deadline_};
         Callbacks callbacks{.done = done};
         if (piece) {
@@ -93,6 +95,7 @@ class Completion {
     const int64_t copies = request_.copies();
     const size_t prompt = request / static_cast<size_t>(copies);
     if (request % static_cast<size_t>(copies) == 0) input_tokens_ += result.input_tokens;
+    is_truncated_ = is_truncated_ || result.truncated;
     std::vector<Choice> choices;
     for (const Answer& answer : result.answers) {
       output_tokens_ += answer.new_tokens;
@@ -147,11 +150,14 @@ class Completion {
 
   Json whole(Json choices) const {
     if (!choices.is_array()) choices = Json::array({std::move(choices)});
-    return {{"id", id_},
-            {"object", "text_completion"},
-            {"created", created_},
-            {"model", served_->name()},
-            {"choices", std::move(choices)}};
+    Json json{{"id", id_},
+              {"object", "text_completion"},
+              {"created", created_},
+              {"model", served_->name()},
+              {"choices", std::move(choices)}};
+    if (is_random(search_)) json["seed"] = search_.seed;
+    if (is_truncated_) json["truncated"] = true;
+    return json;
   }
 
   Json usage() const {
@@ -178,6 +184,8 @@ class Completion {
   const int64_t created_ = static_cast<int64_t>(std::time(nullptr));
   const std::chrono::steady_clock::time_point deadline_;
   SearchOptions search_;
+  Truncation truncate_ = Truncation::no;
+  bool is_truncated_ = false;
   std::vector<Handle> handles_;
   int64_t input_tokens_ = 0, output_tokens_ = 0;
 };

@@ -204,6 +204,8 @@ Json completion_schema(bool is_event) {
                                                 {"text", schema::text()},
                                                 {"logprobs", schema::or_null(logprobs_schema())},
                                                 {"finish_reason", std::move(reason)}}))},
+       {"seed?", schema::integer("random seed of the samples")},
+       {"truncated?", schema::flag("whether a prompt was cut")},
        {is_event ? "usage?" : "usage", usage_schema()}});
 }
 

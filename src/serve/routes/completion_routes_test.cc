@@ -47,6 +47,35 @@ TEST_F(OpenaiRoutesTest, CompletesAndCounts) {
   EXPECT_EQ(client().post("/v1/completions", call).json()["choices"], json["choices"]);
 }
 
+TEST_F(OpenaiRoutesTest, NamesTheSeed) {
+  start({"gpt"});
+  Json call{{"prompt", "the cat"}, {"max_tokens", 8}, {"temperature", 1}};
+  const Json drawn = client().post("/v1/completions", call).json();
+  ASSERT_TRUE(drawn["seed"].is_number_integer()) << drawn;
+  EXPECT_NE(client().post("/v1/completions", call).json()["seed"], drawn["seed"]);
+  call["seed"] = drawn["seed"];
+  const Json again = client().post("/v1/completions", call).json();
+  EXPECT_EQ(again["choices"], drawn["choices"]);
+  EXPECT_EQ(again["seed"], drawn["seed"]);
+  call["temperature"] = 0;
+  EXPECT_FALSE(client().post("/v1/completions", call).json().contains("seed"));
+}
+
+TEST_F(OpenaiRoutesTest, CutsAPromptOnlyIfAsked) {
+  start({"gpt"});
+  Json call{{"prompt", std::vector<int>(100, 5)}, {"max_tokens", 4}, {"temperature", 0}};
+  const Received refused = client().post("/v1/completions", call);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("at most 64 tokens, the context length of the model, got 100"));
+  call["truncate"] = "left";
+  const Json cut = client().post("/v1/completions", call).json();
+  EXPECT_EQ(cut["truncated"], true) << cut;
+  call["prompt"] = "the cat";
+  EXPECT_FALSE(client().post("/v1/completions", call).json().contains("truncated"));
+  call["truncate"] = "middle";
+  EXPECT_EQ(client().post("/v1/completions", call).status, 400);
+}
+
 TEST_F(OpenaiRoutesTest, StreamsTheSameText) {
   start({"gpt"});
   Json call{{"prompt", {"the cat", "she"}},

@@ -35,7 +35,7 @@ schema::Members model_members() {
           {"head", schema::text("language_model, classifier, …")},
           {"vocabulary", schema::integer()},
           {"max_positions", schema::integer()},
-          {"abilities", schema::list(schema::text(), "translate, complete, classify, …")},
+          {"abilities", schema::list(schema::text(), "translate, generate, classify, …")},
           {"languages?", schema::object({{"sources", texts}, {"targets", texts}})},
           {"labels?", schema::list(schema::text(), "of classifiers and taggers")},
           {"takes_pairs?", schema::flag("classify needs second: the model is for pairs of texts")}};

@@ -431,7 +431,7 @@ void describe(Fields& fields, PredictCall& call) {
 
 HttpReply predict(Call& call) {
   const auto request = read_fields<PredictCall>(call);
-  const ServedModelPtr served = call.service.model_for(call, request.model, "complete");
+  const ServedModelPtr served = call.service.model_for(call, request.model, "generate");
   const TaskInput input{.text = request.input, .second = request.target, .ids = request.ids};
   const Predicted result = served->predictor().predict({input},
                                                        {.top = static_cast<int>(request.top),

@@ -26,7 +26,10 @@ void describe(Fields& fields, TranslateCall& call) {
   fields.text({.name = "source", .about = "source language; auto if only one is possible"},
               call.source);
   fields.text({.name = "target", .about = "target language"}, call.target);
-  fields.text({.name = "format", .about = "must be text", .choices = {"text"}}, call.format);
+  fields.text({.name = "format",
+               .about = "what q is written in; its markup stays",
+               .choices = {"text", "html", "markdown"}},
+              call.format);
   const auto answers = static_cast<double>(fields.limits().answers);
   fields.integer({.name = "alternatives",
                   .about = "number of additional translations",
@@ -135,11 +138,19 @@ Json terms_json(const std::vector<Translation::UsedTerm>& used, const std::vecto
   return list;
 }
 
+// What is wrong with a translation, or null.
+Json warning_json(const Translation& translation) {
+  if (translation.truncated) return "truncated";
+  if (translation.warning == TranslationWarning::none) return nullptr;
+  return name_of(translation.warning);
+}
+
 HttpReply translate(Call& call) {
   auto request = read_fields<TranslateCall>(call);
   const ServedModelPtr served = choose_model(call, request);
   const Languages& languages = served->languages();
   TranslateOptions options{.search = search_for(request, served->model()),
+                           .format = *from_name<TextFormat>(request.format),
                            .source_prefix = request.source_prefix,
                            .prefix = request.prefix,
                            .is_cancelled = call.cancelled()};
@@ -153,7 +164,8 @@ HttpReply translate(Call& call) {
     }
   }
   Json texts = Json::array(), alternatives = Json::array(), alignments = Json::array(),
-       scores = Json::array(), terms = Json::array();
+       scores = Json::array(), terms = Json::array(), warnings = Json::array();
+  bool has_warning = false;
   served->translator().translate(
       request.q.values, options, [&](size_t number, Translation&& translation) {
         call.service.count_texts(*served, request.q.values[number], translation.text);
@@ -166,6 +178,8 @@ HttpReply translate(Call& call) {
         scores.push_back(translation.scores);
         alignments.push_back(alignments_json(translation.alignments));
         terms.push_back(terms_json(translation.terms, options.terms));
+        warnings.push_back(warning_json(translation));
+        has_warning = has_warning || !warnings.back().is_null();
       });
   // A list for a list, otherwise a single value.
   const auto single_or_list = [&](Json& list) {
@@ -185,6 +199,8 @@ HttpReply translate(Call& call) {
   }
   if (request.alignments) json["alignments"] = single_or_list(alignments);
   if (!request.terms.empty()) json["terms"] = single_or_list(terms);
+  if (has_warning) json["warning"] = single_or_list(warnings);
+  if (is_random(*options.search)) json["seed"] = options.search->seed;
   return json_reply(json);
 }
 
@@ -209,7 +225,11 @@ Json translate_schema() {
        {"scores?",
         single_or_list(schema::list(schema::number()), "the translation's, then theirs")},
        {"alignments?", single_or_list(schema::list(alignment), "what comes from where")},
-       {"terms?", single_or_list(schema::list(term), "those that occur in q")}});
+       {"terms?", single_or_list(schema::list(term), "those that occur in q")},
+       {"warning?", single_or_list(schema::or_null(schema::text(
+                                       "truncated, repetition, too_short or too_long")),
+                                   "what is wrong with the translation, where anything is")},
+       {"seed?", schema::integer("random seed of sampled translations")}});
 }
 
 std::string language_name(const std::string& code) {

@@ -69,6 +69,22 @@ TEST_F(TranslateRoutesTest, UsesTerms) {
             Json::array({{{"source", "cat"}, {"target", "new york"}, {"used", true}}}));
 }
 
+TEST_F(TranslateRoutesTest, KeepsTheTagsOfHtml) {
+  start({"en-de"});
+  const auto translated = [&](const std::string& q, const std::string& format) {
+    const Json json =
+        client()
+            .post("/translate", {{"q", q}, {"source", "en"}, {"target", "de"}, {"format", format}})
+            .json();
+    return json["translatedText"].get<std::string>();
+  };
+  const std::string plain = translated("the cat sat", "text");
+  EXPECT_EQ(translated("<p class=a>the cat sat</p><!-- x -->", "html"),
+            "<p class=a>" + plain + "</p><!-- x -->");
+  EXPECT_EQ(translated("# the cat sat\n\n```\nthe cat\n```\n", "markdown"),
+            "# " + plain + "\n\n```\nthe cat\n```\n");
+}
+
 TEST_F(TranslateRoutesTest, RefusesInTheirForm) {
   start({"en-de", "gpt"});
   const auto refused = [&](const Json& call, int status, const std::string& message) {
@@ -82,7 +98,7 @@ TEST_F(TranslateRoutesTest, RefusesInTheirForm) {
   refused({{"q", "x"}, {"source", "en"}, {"target", "fr"}}, 400, "fr is not supported");
   refused({{"q", "x"}, {"source", "fr"}, {"target", "de"}}, 400, "fr is not supported");
   refused({{"q", "x"}, {"source", "de"}, {"target", "en"}}, 400, "de to en is not supported");
-  refused({{"q", "x"}, {"target", "de"}, {"format", "html"}}, 400, "format");
+  refused({{"q", "x"}, {"target", "de"}, {"format", "rtf"}}, 400, "format");
   refused({{"q", "x"}, {"model", "gpt"}}, 400, "does not translate");
 }
 

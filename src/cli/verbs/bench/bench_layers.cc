@@ -1,9 +1,9 @@
 // heed bench layers: self-attention against recurrent and convolutional layers.
 #include <charconv>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/files/atomic_file.h"
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -93,15 +93,6 @@ std::string to_json(const LayersBench& bench) {
   return document.dump(2) + "\n";
 }
 
-void write_chart(const std::string& path, const LayersBench& bench) {
-  std::ofstream file(path, std::ios::binary);
-  file << layers_chart(bench);
-  file.close();
-  if (!file) {
-    throw Error(ErrorCode::invalid_argument, "cannot write " + path, "choose a writable path");
-  }
-}
-
 void run_layers(LayersFlags& flags, Output& out) {
   if (!flags.out.empty() && !flags.out.ends_with(".svg")) {
     throw Error(ErrorCode::invalid_argument, "--out must end in .svg, got '" + flags.out + "'",
@@ -118,7 +109,7 @@ void run_layers(LayersFlags& flags, Output& out) {
   };
   const LayersBench bench = bench_layers(o);
   progress.clear();
-  if (!flags.out.empty()) write_chart(flags.out, bench);
+  if (!flags.out.empty()) write_output_file(flags.out, layers_chart(bench));
   out.write(flags.json ? to_json(bench) : to_text(bench));
 }
 
