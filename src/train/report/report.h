@@ -15,9 +15,9 @@ namespace heed {
 struct ReportInput {
   const std::vector<TrainSetting>& settings;
   const std::vector<LogRecord>& history;
-  std::string name{};  // of the run
-  RunFacts facts{};    // recipe, data, machine, …
-  int64_t steps = 0;   // of the whole training
+  std::string name{};    // of the run
+  RunFacts facts{};      // recipe, data, machine, …
+  int64_t steps = 0;     // of the whole training
   std::string metric{};  // that selects the best checkpoint
   int64_t planned_bytes = 0, peak_rss_bytes = 0, parameters = 0;
 };
