@@ -34,7 +34,7 @@ struct LineFlags : CommonFlags {
 void add_line_flags(Command command, LineFlags& flags);
 
 // Loads --model; if it is missing, throws with `example` as the hint. A model without tokenizer is
-// refused before any input is read, unless raw ids are the input.
+// refused before any input is read, unless the caller checks that later.
 Model load_model(const std::string& folder, const std::string& example, bool takes_text = true);
 
 struct Lines {

@@ -238,7 +238,8 @@ EngineOptions engine_options(const SearchFlags& flags) {
 }
 
 Model load_model(const SearchFlags& flags, const std::string& verb) {
-  return load_model(flags.model, "heed " + verb + " --model DIR", flags.inputs.empty());
+  // The caller says first if this is the wrong kind of model.
+  return load_model(flags.model, "heed " + verb + " --model DIR", /*takes_text=*/false);
 }
 
 void warn_of_truncation(const Result& result, const std::string& input) {

@@ -24,7 +24,7 @@ struct ParseFlags : LineFlags {
 };
 
 void run_parse(const ParseFlags& flags, Output& out) {
-  const Model model = load_model(flags.model, kExample);
+  const Model model = load_model(flags.model, kExample, /*takes_text=*/false);
   Parser parser(model, {.threads = flags.threads, .batch_tokens = flags.batch_tokens});
   model.tokenizer();  // throws early if there is none
   // Only config.json tells whether a model was trained to parse.

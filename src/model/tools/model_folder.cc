@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "heed/error.h"
 #include "heed/model_files.h"
@@ -38,15 +39,16 @@ bool is_hub_name(const std::string& path) {
          owner.front() != '.' && !fs::exists(owner, none);
 }
 
-// A folder below that is a model: a checkpoint, or a snapshot in the Hub's cache.
-std::string model_below(const fs::path& folder) {
+// The models below: checkpoints, snapshots in the Hub's cache, or a collection.
+std::set<std::string> models_below(const fs::path& folder) {
+  std::set<std::string> models;
   std::error_code none;
   for (const fs::path& parent : {folder, folder / "snapshots"}) {
     for (const auto& entry : fs::directory_iterator(parent, none)) {
-      if (fs::exists(entry.path() / "config.json", none)) return entry.path().string();
+      if (fs::exists(entry.path() / "config.json", none)) models.insert(entry.path().string());
     }
   }
-  return "";
+  return models;
 }
 
 bool has_gguf(const fs::path& folder) {
@@ -85,9 +87,11 @@ void check_model_folder(const std::string& path) {
     refuse(ErrorCode::unsupported, "there is no config.json, and GGUF files are not supported",
            kNotGguf);
   }
-  const std::string below = model_below(path);
+  const std::set<std::string> below = models_below(path);
   refuse(ErrorCode::not_found, "must be a model folder, but there is no config.json in it",
-         below.empty() ? kContents : "did you mean " + below + "?");
+         below.empty()       ? kContents
+         : below.size() == 1 ? "did you mean " + *below.begin() + "?"
+                             : "give one of the models in it, such as " + *below.begin());
 }
 
 }  // namespace heed
