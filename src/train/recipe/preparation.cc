@@ -288,9 +288,23 @@ void make_folder(const std::string& folder) {
 
 namespace {
 
+void check_config(const Recipe& recipe, const ModelConfig& config) {
+  const std::vector<std::string> found = validate(config);
+  if (found.empty()) return;
+  std::vector<RecipeProblem> problems;
+  for (const std::string& problem : found) {
+    problems.push_back({recipe.path + ": [model] " + problem,
+                        "`heed info --preset NAME` shows every field of a preset"});
+  }
+  throw_problems(recipe.path + ": [model]", problems);
+}
+
 // The part of fitted_config() that needs no tokenizer. `base`: recipe_model_config().
 ModelConfig task_config(const Recipe& recipe, const ModelConfig& base, int labels) {
   ModelConfig config = base;
+  config.head = Head::none, config.labels = 0;
+  check_config(recipe, config);  // the shapes; a head is chosen below
+  config = base;
   const Objective objective = recipe.objective.options.kind;
   const auto given = [&](const char* field) { return overrides_model(recipe, field); };
   check_family(config, objective);
@@ -316,7 +330,7 @@ void check_model_memory(const Recipe& recipe, const ModelConfig& config) {
           recipe.optimizer, gradient_memory(recipe.optimizer, recipe.train.accumulate)));
   const int64_t limit = memory_limit_bytes();
   if (limit <= 0 || needed <= static_cast<double>(limit)) return;
-  const auto gigabytes = [](double bytes) { return significant(bytes / 1e9, 3) + " GB"; };
+  const auto gigabytes = [](double bytes) { return fixed(bytes / 1e9, 1) + " GB"; };
   throw Error(ErrorCode::out_of_memory,
               "the model must fit into memory: its " + std::to_string(weights) +
                   " parameters need " + gigabytes(needed) +
@@ -324,17 +338,6 @@ void check_model_memory(const Recipe& recipe, const ModelConfig& config) {
                   gigabytes(static_cast<double>(limit)),
               "reduce model.width, model.ffn or the number of layers; optimizer.moments = \"bf16\" "
               "halves the optimizer state");
-}
-
-void check_config(const Recipe& recipe, const ModelConfig& config) {
-  const std::vector<std::string> found = validate(config);
-  if (found.empty()) return;
-  std::vector<RecipeProblem> problems;
-  for (const std::string& problem : found) {
-    problems.push_back({recipe.path + ": [model] " + problem,
-                        "`heed info --preset NAME` shows every field of a preset"});
-  }
-  throw_problems(recipe.path + ": [model]", problems);
 }
 
 }  // namespace
@@ -488,17 +491,19 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   check_config(recipe, least);
   if (!overrides_model(recipe, "vocabulary")) least.vocabulary = 1;  // the tokenizer's
   check_model_memory(recipe, least);
-  p.tokenizer = tokenizer_for(recipe, corpora, out, threads, note);
+  const Objective objective = recipe.objective.options.kind;
   std::vector<std::string> validation_files = in_folder(recipe.data.folder, recipe.validate.files);
+  for (const CorpusOptions& corpus : corpora) open_records(corpus, objective, recipe.data.filters);
+  if (!validation_files.empty()) {
+    CorpusOptions held_out = corpora[0];
+    held_out.files = validation_files;
+    open_records(held_out, objective, recipe.data.filters);
+  }
+  p.tokenizer = tokenizer_for(recipe, corpora, out, threads, note);
   if (recipe.validate.share > 0) {
-    if (corpora.size() != 1) {
-      throw Error(ErrorCode::invalid_argument, "validate.share must be 0 with several corpora",
-                  "set validate.files");
-    }
     make_folder(out + "/data");
-    const CorpusSplit split =
-        split_corpus(corpora[0], recipe.objective.options.kind, recipe.data.filters,
-                     recipe.validate.share, out + "/data");
+    const CorpusSplit split = split_corpus(corpora[0], objective, recipe.data.filters,
+                                           recipe.validate.share, out + "/data");
     corpora[0] = split.training;
     validation_files = split.validation.files;
   }

@@ -120,6 +120,9 @@ void check_validation(const Recipe& r, Checks& c) {
   c.unless(r.validate.files.empty() || r.validate.share == 0, "validate.share",
            "[validate] must have either files or share, got both",
            "--set validate.share=0 validates on the files, --set 'validate.files=[]' on the share");
+  c.unless(r.validate.share == 0 || r.data.corpora.size() < 2, "validate.share",
+           "validate.share must be 0 with several corpora, got " + Json(r.validate.share).dump(),
+           "--set validate.share=0, and set validate.files");
   const bool validates = !r.validate.files.empty() || r.validate.share > 0;
   const char* const without = "add validate.files, or validate.share = 0.1";
   c.unless(validates || r.validate.patience == 0, "validate.patience",

@@ -574,7 +574,7 @@ kind = "causal_lm"
 steps = 1
 )");
   expect_error(ErrorCode::not_found, "no-such.txt", [&] { run(missing); });
-  expect_error(ErrorCode::not_found, "no preset 'gpt3'",
+  expect_error(ErrorCode::invalid_argument, "must be the name of a preset, got \"gpt3\"",
                [&] { run(missing, {"model.preset=gpt3"}); });
 }
 
@@ -585,9 +585,10 @@ TEST(TrainSettings, ShowEveryRecipeOfTheProject) {
     ++recipes;
     std::vector<std::string> set;
     // These go on from what another one makes.
-    if (entry.path().stem() == "sst2-bert-mini") {
+    const std::string name = entry.path().stem();
+    if (name == "sst2-bert-mini" || name.starts_with("finetune-") || name.ends_with("-minilm")) {
       set = {"model.from=" + kGoldenFolder + "models/bert-mlm"};
-    } else if (entry.path().stem() == "sst2-text") {
+    } else if (name == "sst2-text") {
       set = {"model.from=" + kGoldenFolder + "models/t5"};
     }
     const auto settings = train_settings({.recipe = entry.path(), .set = set});
@@ -608,6 +609,18 @@ TEST_F(TrainTest, ChecksTheModelBeforeTheData) {
   expect_error(ErrorCode::out_of_memory, "GB with gradients and optimizer state", [&] {
     run(path_of_recipe, {"model.width=200000", "model.ffn=200000"});
   });
+  expect_error(ErrorCode::invalid_argument, "recipe.toml: [model] width must be a multiple",
+               [&] { run(recipe(classes_of_tsv_), {"model.heads=3"}); });
+  expect_error(ErrorCode::invalid_argument, "recipe.toml: [model] vocabulary must be below",
+               [&] { run(recipe(classes_of_tsv_), {"model.vocabulary=1000000000000"}); });
+  // The files of both kinds, too.
+  write_pairs("train", 60, 1);
+  expect_error(ErrorCode::invalid_argument, "must have two files, source and target, got only",
+               [&] { run(recipe(pairs_ + "[train]\nsteps = 1\n"), {"data.train=train.a"}); });
+  expect_error(ErrorCode::not_found, "none.a", [&] {
+    run(recipe(pairs_ + "[train]\nsteps = 1\n"), {R"(validate.files=["none.a", "none.b"])"});
+  });
+  EXPECT_FALSE(fs::exists(path("out") + "/tokenizer"));
 }
 
 TEST_F(TrainTest, ATokenizerMustBeThatOfThePretrainedModel) {

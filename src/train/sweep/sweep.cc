@@ -110,6 +110,9 @@ SweepPlan plan_sweep(const SweepOptions& options) {
       check_columns(plan.columns, metrics_of(recipe.objective.options.kind));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::internal || error.code() == ErrorCode::not_found) throw;
+      // What is wrong with the recipe is wrong in every row: say it once.
+      const auto same = [&](const RecipeProblem& p) { return p.text.ends_with(error.what()); };
+      if (std::ranges::any_of(problems, same)) continue;
       problems.push_back({"row " + row.name + ": " + error.what(), error.hint()});
     }
   }
