@@ -90,9 +90,11 @@ TokenizerPtr trained_tokenizer(const Recipe& recipe, const std::vector<CorpusOpt
 void note_unused_keys(const Recipe& recipe, const std::string& folder,
                       const std::function<void(std::string_view)>& note) {
   std::string unused;
-  for (const char* key : {"tokenizer.vocabulary", "tokenizer.files", "tokenizer.lowercase",
-                          "tokenizer.special_tokens", "tokenizer.sentinels"}) {
-    if (recipe.origin(key) != "default") unused += (unused.empty() ? "" : ", ") + std::string(key);
+  for (const auto& [key, origin] : recipe.origins) {
+    if (!key.starts_with("tokenizer.") || key == "tokenizer.from" || key == "tokenizer.type") {
+      continue;
+    }
+    unused += (unused.empty() ? "" : ", ") + key;
   }
   if (unused.empty()) return;
   note("note: not used, because the tokenizer is that of " + folder + ": " + unused);
