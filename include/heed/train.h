@@ -103,7 +103,9 @@ struct TrainResult {
   int64_t steps = 0;          // in total
   bool finished = false;      // false: stopped before the end
   bool was_finished = false;  // by an earlier run: nothing was done
-  double seconds = 0;         // spent in steps, in total
+  // Of a run that was finished: settings that it did not have, "train.seed was 1, is now 2".
+  std::vector<std::string> changed_settings{};
+  double seconds = 0;  // spent in steps, in total
   int64_t tokens = 0;
   double loss = 0;                           // of the last step
   std::map<std::string, double> validation;  // of the final model: "loss", "accuracy", …
@@ -121,6 +123,7 @@ struct TrainSetting {
   std::string value;   // as in TOML
   std::string origin;  // "default", "recipe.toml:12", "--set", "preset gpt2"
   std::string help;
+  std::vector<std::string> values{};  // all that are possible; empty: any of the value's type
 };
 std::vector<TrainSetting> train_settings(const TrainOptions& options);
 

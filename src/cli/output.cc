@@ -87,9 +87,21 @@ bool is_text(std::string_view line) {
   return true;
 }
 
+std::string message_text(std::string_view label, std::string_view text) {
+  constexpr std::string_view kItem = "\n  - ";
+  std::string lines = std::string(label) + ": ";
+  for (;;) {
+    const size_t end = text.find(kItem);
+    lines += printable(text.substr(0, end));
+    if (end == std::string_view::npos) return lines + "\n";
+    lines += kItem;
+    text.remove_prefix(end + kItem.size());
+  }
+}
+
 void print_message(std::string_view label, std::string_view text) {
-  const std::string line = std::string(label) + ": " + printable(text) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  const std::string lines = message_text(label, text);
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
 void Output::write(std::string_view text) {

@@ -15,9 +15,10 @@ class ReaderGone : public std::exception {
   const char* what() const noexcept override { return "standard output was closed by its reader"; }
 };
 
-// One line "label: text" on standard error. The text is made printable(), because parts of files and flags
-// could contain control sequences.
+// "label: text" on standard error: one line, and one for each item of a list ("\n  - item"). The text
+// is made printable(), because parts of files and flags could contain control sequences.
 void print_message(std::string_view label, std::string_view text);
+std::string message_text(std::string_view label, std::string_view text);
 
 // The text as one line that is safe to show: a space for a line break, \x1b and the like for
 // control characters and for what is not UTF-8, and of very long text only the beginning and the

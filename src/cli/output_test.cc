@@ -41,6 +41,12 @@ TEST(Printable, IsOneLineThatSteersNoTerminal) {
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
 }
 
+TEST(Message, HasALineForEachItemOfAList) {
+  EXPECT_EQ(message_text("error", "a\nb"), "error: a b\n");
+  EXPECT_EQ(message_text("error", "r.toml: 2 problems\n  - one\n  - t\x1bwo"),
+            "error: r.toml: 2 problems\n  - one\n  - t\\x1bwo\n");
+}
+
 TEST(Printable, IsShort) {
   const std::string line = printable("first " + std::string(100'000, 'x') + " last");
   EXPECT_LT(line.size(), 2000u);

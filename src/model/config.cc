@@ -25,9 +25,13 @@ std::string number(double x) { return Json(x).dump(); }
 
 void check_sizes(const ModelConfig& c, Problems& p) {
   constexpr int64_t kMost = int64_t{1} << 31;
+  const auto below_most = [&](const char* name, int64_t value) {
+    p.unless(value < kMost, std::string(name) + " must be below " + std::to_string(kMost) +
+                                ", got " + std::to_string(value));
+  };
   const auto positive = [&](const char* name, int64_t value) {
-    p.unless(value > 0 && value < kMost,
-             std::string(name) + " must be positive, got " + std::to_string(value));
+    p.unless(value > 0, std::string(name) + " must be positive, got " + std::to_string(value));
+    below_most(name, value);
   };
   positive("vocabulary", c.vocabulary);
   positive("width", c.width);
@@ -35,8 +39,8 @@ void check_sizes(const ModelConfig& c, Problems& p) {
   positive("ffn", c.ffn);
   positive("max_positions", c.max_positions);
   const auto not_negative = [&](const char* name, int64_t value) {
-    p.unless(value >= 0 && value < kMost,
-             std::string(name) + " must not be negative, got " + std::to_string(value));
+    p.unless(value >= 0, std::string(name) + " must not be negative, got " + std::to_string(value));
+    below_most(name, value);
   };
   not_negative("target_vocabulary", c.target_vocabulary);
   not_negative("decoder_heads", c.decoder_heads);

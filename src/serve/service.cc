@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 
@@ -286,7 +287,7 @@ HttpReply Service::answer(HttpRequest& request) {
     const double seconds = seconds_since(start);
     metrics_.count_request({.route = path, .status = status, .seconds = seconds});
     Json line{{"event", "request"}, {"id", id},         {"method", method},
-              {"route", path},      {"status", status}, {"ms", seconds * 1000},
+              {"route", path},      {"status", status}, {"ms", std::round(seconds * 1e6) / 1000},
               {"bytes", bytes},     {"remote", remote}};
     if (!model.empty()) line["model"] = model;
     log(line);

@@ -44,7 +44,11 @@ std::string config_text(const std::vector<TrainSetting>& settings) {
     std::string line = s.key + " = " + s.value;
     constexpr size_t kCommentColumn = 44;
     if (line.size() < kCommentColumn) line.append(kCommentColumn - line.size(), ' ');
-    text += line + "  # " + s.origin + ": " + s.help + "\n";
+    text += line + "  # " + s.origin + ": " + s.help;
+    for (size_t i = 0; i < s.values.size(); ++i) {
+      text += (i == 0 ? ": " : i + 1 == s.values.size() ? " or " : ", ") + s.values[i];
+    }
+    text += "\n";
   }
   return text;
 }
@@ -52,15 +56,25 @@ std::string config_text(const std::vector<TrainSetting>& settings) {
 std::string config_json(const std::vector<TrainSetting>& settings) {
   nlohmann::ordered_json document = nlohmann::ordered_json::object();
   for (const TrainSetting& s : settings) {
-    document[s.section][s.key] = {{"value", s.value}, {"origin", s.origin}, {"help", s.help}};
+    auto& entry = document[s.section][s.key];
+    entry = {{"value", s.value}, {"origin", s.origin}, {"help", s.help}};
+    if (!s.values.empty()) entry["values"] = s.values;
   }
   return document.dump(2) + "\n";
 }
 
 std::string to_text(const TrainResult& r) {
   if (r.was_finished) {
-    return r.folder + ": finished already, after " + std::to_string(r.steps) +
-           " steps; raise train.steps to continue, or use another --out\n";
+    const std::string done =
+        r.folder + ": finished already, after " + std::to_string(r.steps) + " steps";
+    if (r.changed_settings.empty()) {
+      return done + "; raise train.steps (or train.epochs) to continue, or use another --out\n";
+    }
+    std::string text = done + ", with other settings:\n";
+    for (const std::string& change : r.changed_settings) text += "  " + change + "\n";
+    return text +
+           "nothing was trained: use another --out to train with the new settings, or raise "
+           "train.steps (or train.epochs) to continue this training with them\n";
   }
   std::string text = r.folder + ": " + std::to_string(r.steps) + " steps in " +
                      duration(r.seconds) + ", " +
@@ -87,6 +101,7 @@ std::string to_json(const TrainResult& r) {
                                      {"peak_rss_bytes", r.peak_rss_bytes}};
   if (r.best_metric) document["best_metric"] = *r.best_metric;
   if (r.best_metric) document["best_step"] = r.best_step;
+  if (r.was_finished) document["changed_settings"] = r.changed_settings;
   return document.dump(2) + "\n";
 }
 
@@ -129,7 +144,7 @@ void add_train(Program& program) {
   add_text(train, "--out", flags->out, "DIR", "output folder");
   add_text(train, "--memory", flags->memory, "SIZE", "memory limit, such as 4GB");
   add_switch(train, "--print-config", flags->print_config,
-             "print all values with their origin and exit");
+             "print all keys with value, origin and meaning, and exit");
   add_switch(train, "--mpi", flags->mpi, "force MPI (processes started by mpirun are detected)");
   add_common_flags(train, *flags);
   train.set_help("--seed", "random seed (default: the recipe's train.seed)");

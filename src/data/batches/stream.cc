@@ -119,11 +119,7 @@ struct BatchStream::State {
                                 .begins_word = begins_word,
                                 .label_map = label_maps[c]},
                                report));
-    if (items.back()->size() == 0) {
-      throw Error(ErrorCode::invalid_argument,
-                  "a corpus must have examples, all were skipped: " + report.summary(),
-                  "check the filters and the places named above");
-    }
+    if (items.back()->size() == 0) throw_no_examples(report);
     reports.push_back(std::move(report));
   }
 

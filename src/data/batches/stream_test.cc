@@ -479,6 +479,7 @@ TEST_F(StreamTest, ClassifiesWithTrainingLabels) {
   EXPECT_EQ(stream.reports()[0][Skip::unknown_label].count, 1);
   EXPECT_EQ(stream.reports()[0][Skip::unknown_label].first, "\"3\"");
   EXPECT_EQ(stream.reports()[0].kept, 2);
+  EXPECT_EQ(stream.reports()[0].tokens, 6);  // of those that are kept
 }
 
 TEST_F(StreamTest, BatchesRegressionPairs) {

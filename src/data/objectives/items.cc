@@ -173,7 +173,12 @@ class LabelledItems final : public Items {
         if (unknown++ == 0) first = input_.corpus.labels[static_cast<size_t>(label)];
         report.count(Skip::unknown_label, "\"" + first + "\"");
       }
-      if (selected_ && unknown == 0) kept_.push_back(i);
+      if (!selected_) continue;
+      if (unknown == 0) {
+        kept_.push_back(i);
+      } else {
+        report.tokens -= std::ssize(input_.store().first(i));
+      }
     }
     if (!selected_) return;
     report.kept = std::ssize(kept_);

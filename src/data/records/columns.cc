@@ -38,7 +38,8 @@ size_t column_index(const std::string& column,
                     const std::optional<std::vector<std::string>>& header) {
   if (const auto number = as_number(column)) {
     if (*number >= 1) return static_cast<size_t>(*number - 1);
-    throw Error(ErrorCode::invalid_argument, "columns are numbered from 1, got " + column);
+    throw Error(ErrorCode::invalid_argument, "a column must be numbered from 1, got " + column,
+                "data.first_column = \"1\" is the first column; with a header, use its names");
   }
   if (header) {
     const auto found = std::find(header->begin(), header->end(), column);
@@ -70,27 +71,54 @@ std::optional<std::string> as_text(const json* value) {
   return std::nullopt;
 }
 
-bool read_text(const json& object, const std::string& name, std::string& out) {
-  if (name.empty()) return true;
-  auto text = as_text(look_up(object, name));
-  if (!text) return false;
-  out = std::move(*text);
-  return true;
+std::string missing_field(const json& object, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : object.items()) names.push_back(key);
+  return "there is no field \"" + name + "\", the object has " +
+         (names.empty() ? "none" : excerpt(joined(names)));
 }
 
-bool read_texts(const json& object, const std::string& name, std::vector<std::string>& out) {
+// Each returns why the field cannot be read, or an empty text.
+std::string read_text(const json& object, const std::string& name, std::string& out) {
+  if (name.empty()) return {};
+  const json* value = look_up(object, name);
+  if (value == nullptr) return missing_field(object, name);
+  auto text = as_text(value);
+  if (!text) {
+    return "the field \"" + name + "\" must be a string or a number, got " + value->type_name();
+  }
+  out = std::move(*text);
+  return {};
+}
+
+std::string read_texts(const json& object, const std::string& name, std::vector<std::string>& out) {
   const json* list = look_up(object, name);
-  if (list == nullptr || !list->is_array()) return false;
+  if (list == nullptr) return missing_field(object, name);
+  const std::string problem = "the field \"" + name + "\" must be a list of strings";
+  if (!list->is_array()) return problem + ", got " + list->type_name();
   out.clear();
   for (const json& value : *list) {
     auto text = as_text(&value);
-    if (!text) return false;
+    if (!text) return problem;
     out.push_back(std::move(*text));
   }
-  return true;
+  return {};
 }
 
 }  // namespace
+
+std::string excerpt(std::string_view text) {
+  constexpr size_t kMost = 40;
+  size_t end = std::min(text.size(), kMost);
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  std::string start(text.substr(0, end));
+  for (char& c : start) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return end < text.size() ? start + "…" : start;
+}
 
 void split_tabs(std::string_view line, std::vector<std::string>& columns) {
   columns.clear();
@@ -115,9 +143,9 @@ void split_spaces(std::string_view line, std::vector<std::string>& columns) {
   }
 }
 
-bool split_csv(std::string_view line, std::vector<std::string>& columns) {
+CsvEnd split_csv(std::string_view line, std::vector<std::string>& columns) {
   columns.assign(1, "");
-  bool quoted = false, at_start = true;
+  bool quoted = false, at_start = true, closed = false, stray = false;
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (quoted) {
@@ -127,19 +155,23 @@ bool split_csv(std::string_view line, std::vector<std::string>& columns) {
         columns.back() += line[++i];
       } else {
         quoted = false;
+        closed = true;
       }
     } else if (c == ',') {
       columns.emplace_back();
       at_start = true;
+      closed = false;
       continue;
     } else if (c == '"' && at_start) {
       quoted = true;
     } else {
+      stray = stray || (closed && c != ' ' && c != '\r');
       columns.back() += c;
     }
     at_start = false;
   }
-  return !quoted;
+  if (quoted) return CsvEnd::open_quote;
+  return stray ? CsvEnd::stray_text : CsvEnd::complete;
 }
 
 size_t TableColumns::needed() const {
@@ -185,15 +217,23 @@ JsonColumns::JsonColumns(const CorpusOptions& corpus, Objective objective)
   }
 }
 
-bool JsonColumns::read(std::string_view line, Values& values) const {
+std::string JsonColumns::read(std::string_view line, Values& values) const {
   const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return false;
-  if (objective_ == Objective::tagging) {
-    return read_texts(object, first_, values.words) && read_texts(object, label_, values.tags) &&
-           values.words.size() == values.tags.size();
+  if (object.is_discarded()) return "not valid JSON";
+  if (!object.is_object()) {
+    return std::string("must be a JSON object, got ") + object.type_name();
   }
-  return read_text(object, first_, values.first) && read_text(object, second_, values.second) &&
-         read_text(object, label_, values.label);
+  if (objective_ == Objective::tagging) {
+    std::string problem = read_texts(object, first_, values.words);
+    if (problem.empty()) problem = read_texts(object, label_, values.tags);
+    if (!problem.empty() || values.words.size() == values.tags.size()) return problem;
+    return "\"" + first_ + "\" has " + std::to_string(values.words.size()) + " words, \"" + label_ +
+           "\" " + std::to_string(values.tags.size()) + " tags";
+  }
+  std::string problem = read_text(object, first_, values.first);
+  if (problem.empty()) problem = read_text(object, second_, values.second);
+  if (problem.empty()) problem = read_text(object, label_, values.label);
+  return problem;
 }
 
 }  // namespace heed

@@ -15,9 +15,18 @@ namespace heed {
 void split_tabs(std::string_view line, std::vector<std::string>& columns);
 void split_spaces(std::string_view line, std::vector<std::string>& columns);
 
-// The columns of a CSV record. False when a quoted column is not closed: the record continues in the
-// next line. A quote inside an unquoted column is literal.
-bool split_csv(std::string_view line, std::vector<std::string>& columns);
+// The start of a text for messages, without control characters: a terminal would obey them.
+std::string excerpt(std::string_view text);
+
+// How a CSV record ends.
+enum class CsvEnd {
+  complete,
+  open_quote,  // a quoted column is not closed: the record continues in the next line
+  stray_text,  // text follows a closing quote: a quote in the column was not doubled
+};
+
+// The columns of a CSV record. A quote inside an unquoted column is literal.
+CsvEnd split_csv(std::string_view line, std::vector<std::string>& columns);
 
 // The columns of a table that form an example.
 struct TableColumns {
@@ -44,9 +53,9 @@ class JsonColumns {
     std::string first, second, label;
     std::vector<std::string> words, tags;
   };
-  // False when the line is not JSON or lacks a field. A dotted name is a path: "translation.de".
+  // Returns why the line is malformed, or an empty text. A dotted name is a path: "translation.de".
   // Numbers are returned as written in JSON.
-  bool read(std::string_view line, Values& values) const;
+  std::string read(std::string_view line, Values& values) const;
   bool has_second() const { return !second_.empty(); }
 
  private:

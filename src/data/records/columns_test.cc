@@ -24,11 +24,12 @@ TEST(Columns, SplitsAtTabsAndSpaces) {
 
 TEST(Columns, ReadsQuotesByRfc4180) {
   Columns columns;
-  EXPECT_TRUE(split_csv(R"(a,"b, ""c""",,d)", columns));
+  EXPECT_EQ(split_csv(R"(a,"b, ""c""",,d)", columns), CsvEnd::complete);
   EXPECT_THAT(columns, ElementsAre("a", "b, \"c\"", "", "d"));
-  EXPECT_TRUE(split_csv(R"(5" nails,x)", columns));  // a quote inside is literal
+  EXPECT_EQ(split_csv(R"(5" nails,x)", columns), CsvEnd::complete);  // a quote inside is literal
   EXPECT_THAT(columns, ElementsAre("5\" nails", "x"));
-  EXPECT_FALSE(split_csv(R"(a,"b)", columns));  // continues in the next line
+  EXPECT_EQ(split_csv(R"(a,"b)", columns), CsvEnd::open_quote);  // continues in the next line
+  EXPECT_EQ(split_csv(R"("a "good" film",x)", columns), CsvEnd::stray_text);
 }
 
 TEST(Columns, DefaultsFollowTheObjective) {
@@ -67,25 +68,37 @@ TEST(JsonColumns, ReadsNestedFields) {
   corpus.second_column = "translation.de";
   const JsonColumns columns(corpus, Objective::translation);
   JsonColumns::Values values;
-  EXPECT_TRUE(columns.read(R"({"translation": {"en": "yes", "de": "ja"}})", values));
+  EXPECT_EQ(columns.read(R"({"translation": {"en": "yes", "de": "ja"}})", values), "");
   EXPECT_EQ(values.first, "yes");
   EXPECT_EQ(values.second, "ja");
-  for (const char* bad :
-       {"", "[]", "{", R"({"translation": "en"})", R"({"translation": {"en": 1}})",
-        R"({"translation": {"en": ["a"], "de": "b"}})"}) {
-    EXPECT_FALSE(columns.read(bad, values)) << bad;
+  for (const auto& [bad, why] : {
+           std::pair{"", "not valid JSON"},
+           {"[]", "must be a JSON object, got array"},
+           {"{", "not valid JSON"},
+           {"{}", "there is no field \"translation.en\", the object has none"},
+           {R"({"translation": "en"})",
+            "there is no field \"translation.en\", the object has translation"},
+           {R"({"translation": {"en": 1}})",
+            "there is no field \"translation.de\", the object has translation"},
+           {R"({"translation": {"en": ["a"], "de": "b"}})",
+            "the field \"translation.en\" must be a string or a number, got array"},
+       }) {
+    EXPECT_EQ(columns.read(bad, values), why) << bad;
   }
 }
 
 TEST(JsonColumns, ReadsNumbersAndListsOfWords) {
   JsonColumns::Values values;
-  EXPECT_TRUE(
-      JsonColumns({}, Objective::regression).read(R"({"text": "a", "label": 2.5})", values));
+  EXPECT_EQ(JsonColumns({}, Objective::regression).read(R"({"text": "a", "label": 2.5})", values),
+            "");
   EXPECT_EQ(values.label, "2.5");
   const JsonColumns tags({}, Objective::tagging);
-  EXPECT_TRUE(tags.read(R"({"words": ["a", "b"], "tags": ["X", 3]})", values));
+  EXPECT_EQ(tags.read(R"({"words": ["a", "b"], "tags": ["X", 3]})", values), "");
   EXPECT_THAT(values.tags, ElementsAre("X", "3"));
-  EXPECT_FALSE(tags.read(R"({"words": ["a", "b"], "tags": ["X"]})", values));
+  EXPECT_EQ(tags.read(R"({"words": ["a", "b"], "tags": ["X"]})", values),
+            "\"words\" has 2 words, \"tags\" 1 tags");
+  EXPECT_EQ(tags.read(R"({"words": "a b", "tags": ["X"]})", values),
+            "the field \"words\" must be a list of strings, got string");
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ constexpr int64_t kSampleBytes = 1 << 16;
 // differently.
 constexpr int kProbeRecords = 32;
 
-constexpr int kCacheVersion = 1;  // increase when example.h encodes differently
+constexpr int kCacheVersion = 2;  // increase when example.h encodes differently
 
 class Fingerprint {
  public:
@@ -235,7 +235,8 @@ class CorpusBuilder {
       example.skip = Skip::duplicate;
     }
     if (example.skip) {
-      report_.count(*example.skip, record.where());
+      report_.count(*example.skip,
+                    example.why.empty() ? record.where() : record.where() + ": " + example.why);
       return;
     }
     if (example.truncated) report_.count(Skip::truncated, record.where());

@@ -16,7 +16,7 @@ enum class Skip {
   invalid_utf8,   // bytes that are not UTF-8
   nul,            // a NUL byte: not text
   long_line,      // longer than max_line_bytes
-  malformed,      // too few columns, invalid JSON, unbalanced brackets
+  malformed,      // too few or too many columns, invalid JSON, unbalanced brackets, a wrong label
   too_short,      // fewer tokens than min_tokens
   too_long,       // more tokens than max_tokens
   ratio,          // one side more than max_ratio times longer than the other
@@ -40,7 +40,7 @@ inline constexpr std::array kEnumNames<Skip>{EnumName<Skip>{Skip::empty, "empty"
 
 struct SkipCount {
   int64_t count = 0;
-  std::string first{};  // the first place: "train.en:17"
+  std::string first{};  // the first place: "train.en:17", of a malformed one with the reason
 
   bool operator==(const SkipCount&) const = default;
 };
@@ -61,6 +61,11 @@ struct CorpusReport {
 
   // "train.en: 29000 read, 28950 kept, 812345 tokens; 40 too_long (first: train.en:17), …"
   std::string summary() const;
+  // "40 too_long (first: train.en:17), …", or empty.
+  std::string skipped() const;
 };
+
+// Throws invalid_argument: the file is empty, or why each record was skipped.
+[[noreturn]] void throw_no_examples(const CorpusReport& report);
 
 }  // namespace heed

@@ -66,6 +66,23 @@ TEST_F(CorpusTest, CountsSkippedExamples) {
   EXPECT_EQ(report[Skip::duplicate].first, path("a.en") + ":5");
 }
 
+TEST_F(CorpusTest, SaysWhyARowIsMalformed) {
+  StreamOptions options;
+  options.corpora = {{.files = {write("a.csv", "text,score\na,good\nb,1\nc,2,3\n")},
+                      .first_column = "text",
+                      .label_column = "score"}};
+  options.objective.kind = Objective::regression;
+  options.cache_folder = path("cache");
+  std::filesystem::create_directories(options.cache_folder);
+  const TestingTokenizer bert{{"a", "b", "c"}, /*bert=*/true};
+  for (int run = 0; run < 2; ++run) {  // the second one from the cache
+    const CorpusReport report = open_corpus(options, 0, bert).report;
+    EXPECT_THAT(report.summary(),
+                HasSubstr("2 malformed (first: " + path("a.csv") +
+                          ":2: the label must be a number for regression, got 'good')"));
+  }
+}
+
 TEST_F(CorpusTest, IsReadFromTheCacheTheSecondTime) {
   write_pairs();
   const StreamOptions options = translation(path("cache"));

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "data/batches/batch.h"
+#include "data/records/columns.h"
 #include "heed/error.h"
 
 namespace heed {
@@ -71,6 +72,7 @@ ExampleEncoder::ExampleEncoder(const Tokenizer& tokenizer, const CorpusOptions& 
 EncodedExample ExampleEncoder::encode(const Record& record) const {
   EncodedExample example;
   example.skip = record.skip;
+  example.why = record.why;
   if (example.skip) return example;
   switch (objective_.kind) {
     case Objective::translation:
@@ -145,6 +147,7 @@ void ExampleEncoder::encode_labelled(const Record& record, EncodedExample& examp
   if (objective_.kind == Objective::classification) {
     if (record.label.empty()) {
       example.skip = Skip::malformed;
+      example.why = "the label is empty";
     } else {
       example.labels = {record.label};
     }
@@ -154,6 +157,7 @@ void ExampleEncoder::encode_labelled(const Record& record, EncodedExample& examp
     example.second[1] = std::bit_cast<int32_t>(*score);
   } else {
     example.skip = Skip::malformed;
+    example.why = "the label must be a number for regression, got '" + excerpt(record.label) + "'";
   }
 }
 

@@ -29,6 +29,7 @@ struct EncodedExample {
   std::vector<int32_t> first, second;
   std::vector<std::string> labels;
   std::optional<Skip> skip;
+  std::string why;  // of a malformed one
   bool truncated = false;
 };
 

@@ -123,6 +123,9 @@ TEST(Example, RegressionKeepsTheScoresBits) {
     record.label = bad;
     EXPECT_EQ(encode(kBert, record, {.kind = Objective::regression}).skip, Skip::malformed) << bad;
   }
+  record.label = "positive";
+  EXPECT_EQ(encode(kBert, record, {.kind = Objective::regression}).why,
+            "the label must be a number for regression, got 'positive'");
 }
 
 TEST(Example, TagsTheFirstPieceOfAWord) {

@@ -62,8 +62,15 @@ class ConllRecords final : public FilesReader {
     const size_t word = column(corpus_.first_column, conllu ? 2 : 1);
     const size_t tag =
         column(corpus_.label_column, conllu ? 4 : static_cast<int64_t>(fields_.size()));
-    if (std::max(word, tag) >= fields_.size() || fields_[word].empty()) {
-      record.skip = Skip::malformed;
+    if (std::max(word, tag) >= fields_.size()) {
+      record.reject("line " + std::to_string(line_reader().line_number()) + " has " +
+                    std::to_string(fields_.size()) + " columns, must have " +
+                    std::to_string(std::max(word, tag) + 1));
+      return;
+    }
+    if (fields_[word].empty()) {
+      record.reject("the word of line " + std::to_string(line_reader().line_number()) +
+                    " is empty");
       return;
     }
     record.words.push_back(fields_[word]);
@@ -110,8 +117,8 @@ class BracketRecords final : public FilesReader {
     std::optional<Tree> tree;
     try {
       tree = clean_tree(parse_tree(text_));
-    } catch (const Error&) {
-      record.skip = Skip::malformed;
+    } catch (const Error& error) {
+      record.reject(error.what());
       return true;
     }
     if (!tree) {

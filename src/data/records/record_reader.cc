@@ -13,8 +13,15 @@ std::string Record::where() const {
   return (file != nullptr ? *file : std::string("?")) + ":" + std::to_string(line);
 }
 
+std::string Record::place() const { return why.empty() ? where() : where() + ": " + why; }
+
+void Record::reject(std::string reason) {
+  skip = Skip::malformed;
+  if (why.empty()) why = std::move(reason);  // a sentence may have several
+}
+
 void Record::clear() {
-  for (std::string* text : {&first, &second, &label}) text->clear();
+  for (std::string* text : {&first, &second, &label, &why}) text->clear();
   words.clear();
   tags.clear();
   sentences.clear();
@@ -65,6 +72,14 @@ bool suits(CorpusFormat format, Objective objective) {
   return false;
 }
 
+std::string formats_for(Objective objective) {
+  std::string names;
+  for (const auto& [format, name] : kEnumNames<CorpusFormat>) {
+    if (suits(format, objective)) names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return names;
+}
+
 }  // namespace
 
 CorpusFormat format_of(const CorpusOptions& corpus, Objective objective) {
@@ -98,7 +113,7 @@ std::unique_ptr<RecordReader> open_records(const CorpusOptions& corpus, Objectiv
     throw Error(ErrorCode::invalid_argument,
                 corpus.files[0] + ": format \"" + std::string(name_of(format)) +
                     "\" does not support the objective \"" + std::string(name_of(objective)) + "\"",
-                "use another format or objective");
+                "formats for " + std::string(name_of(objective)) + ": " + formats_for(objective));
   }
   switch (format) {
     case CorpusFormat::text:

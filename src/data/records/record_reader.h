@@ -25,10 +25,13 @@ struct Record {
   std::vector<size_t> sentences;      // starts of the sentences of `first`, except the first
   bool ends_document = true;          // false: the file continues in the next record
   std::optional<Skip> skip;           // set when the reader rejects it
+  std::string why;                    // of a malformed one: what was expected and found
   const std::string* file = nullptr;  // its file, owned by the reader
   int64_t line = 0;                   // its first line
 
-  std::string where() const;  // "train.en:17"
+  std::string where() const;        // "train.en:17"
+  std::string place() const;        // the same, and of a malformed one the reason
+  void reject(std::string reason);  // malformed
   void clear();
 };
 

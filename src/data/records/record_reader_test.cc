@@ -210,6 +210,35 @@ TEST_F(RecordReaderTest, ReadsTables) {
                [&] { read({.files = {one}, .first_column = "nope"}, Objective::causal_lm); });
 }
 
+// A comma that should be quoted must not cut a text silently.
+TEST_F(RecordReaderTest, RejectsRowsOfCsvWithMoreColumns) {
+  const CorpusOptions named{
+      .files = {write("a.csv",
+                      "id,gold,text\n1,food,I like pizza, pasta and wine\n2,food,\"a, b\"\n"
+                      "3,x\n4,x,y,,\n5,x,\"a \"good\" film\"\n6,x,\"never closed\n7,x,y\n")},
+      .first_column = "text",
+      .label_column = "gold"};
+  const auto rows = read(named, Objective::classification);
+  ASSERT_EQ(rows.size(), 6u);
+  EXPECT_EQ(rows[0].skip, Skip::malformed);
+  EXPECT_EQ(rows[0].why, "4 columns, the header has 3: quote a text that contains a comma");
+  EXPECT_EQ(rows[1].first, "a, b");
+  EXPECT_EQ(rows[2].why, "2 columns, must have 3");
+  EXPECT_FALSE(rows[3].skip);  // empty columns at the end hold no text
+  EXPECT_EQ(rows[4].why, "text follows a closing quote: double the quotes inside a quoted column");
+  EXPECT_EQ(where_[5], "a.csv:7");
+  EXPECT_EQ(rows[5].why, "the quote is not closed, so the lines up to 8 belong to this row");
+
+  // Without a header the first row of each file defines the columns; TSV ignores further ones.
+  const std::string one = write("1.csv", "x,a\ny,b, c\n"), two = write("2.csv", "x,a,b\ny,b,c\n");
+  const CorpusOptions numbered{.files = {one, two}, .first_column = "2", .label_column = "1"};
+  const auto others = read(numbered, Objective::classification);
+  ASSERT_EQ(others.size(), 4u);
+  EXPECT_EQ(others[1].why, "3 columns, the first row has 2: quote a text that contains a comma");
+  EXPECT_FALSE(others[2].skip);
+  EXPECT_FALSE(others[3].skip);
+}
+
 TEST_F(RecordReaderTest, ReadsJsonLines) {
   const auto records =
       read({.files = {write(
@@ -220,6 +249,7 @@ TEST_F(RecordReaderTest, ReadsJsonLines) {
   EXPECT_EQ(records[0].first, "A. B");
   EXPECT_THAT(records[0].sentences, ElementsAre(2));
   EXPECT_EQ(records[1].skip, Skip::malformed);
+  EXPECT_EQ(records[1].why, "not valid JSON");
   EXPECT_EQ(records[2].skip, Skip::nul);
   EXPECT_EQ(records[3].skip, Skip::empty);
 }
@@ -251,6 +281,7 @@ TEST_F(RecordReaderTest, ReadsConll2003) {
   const auto pos = read({.files = {file}, .label_column = "2"}, Objective::tagging);
   EXPECT_THAT(pos[1].tags, ElementsAre("NNP", "NN"));
   EXPECT_EQ(pos[2].skip, Skip::malformed);
+  EXPECT_EQ(pos[2].why, "line 6 has 1 columns, must have 2");
   expect_error(ErrorCode::invalid_argument, "must be a number",
                [&] { read({.files = {file}, .label_column = "ner"}, Objective::tagging); });
 }

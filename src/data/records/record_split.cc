@@ -61,7 +61,8 @@ class WrittenRecords {
     if (ends_with_blank_) return is_blank(line_);
     if (format_ != CorpusFormat::csv) return true;
     // As in the table reader: quotes of a skipped line do not count.
-    return line_problem(record, max_line_bytes_) || split_csv(record, fields_);
+    return line_problem(record, max_line_bytes_) ||
+           split_csv(record, fields_) != CsvEnd::open_quote;
   }
 
   LineReader reader_;

@@ -28,7 +28,18 @@ class TableRecords final : public FilesReader {
     }
     if (record.skip) return true;
     if (fields_.size() < columns_->needed()) {
-      record.skip = is_blank(line_) ? Skip::empty : Skip::malformed;
+      if (is_blank(line_)) {
+        record.skip = Skip::empty;
+      } else {
+        record.reject(std::to_string(fields_.size()) + " columns, must have " +
+                      std::to_string(columns_->needed()));
+      }
+      return true;
+    }
+    if (csv_ && has_more_columns(record)) {
+      record.reject(std::to_string(fields_.size()) + " columns, the " +
+                    (columns_->has_header ? "header" : "first row") + " has " +
+                    std::to_string(width_) + ": quote a text that contains a comma");
       return true;
     }
     record.first = fields_[columns_->first];
@@ -53,18 +64,33 @@ class TableRecords final : public FilesReader {
       split_tabs(line_, fields_);
       return true;
     }
-    while (!split_csv(line_, fields_)) {
+    CsvEnd end = split_csv(line_, fields_);
+    while (end == CsvEnd::open_quote) {
       std::string more;
       if (std::ssize(line_) > max_line_bytes() || !next_line(more)) {
-        record.skip = Skip::malformed;  // an unclosed quote
+        record.reject("the quote is not closed, so the lines up to " +
+                      std::to_string(line_reader().line_number()) + " belong to this row");
         return true;
       }
       line_ += '\n';
       line_ += more;
+      end = split_csv(line_, fields_);
+    }
+    if (end == CsvEnd::stray_text) {
+      record.reject("text follows a closing quote: double the quotes inside a quoted column");
     }
     return true;
   }
+  // More than the header or, without one, the first row. Trailing empty columns hold no text.
+  bool has_more_columns(const Record& record) {
+    if (width_ == 0 || (!columns_->has_header && record.line == 1)) width_ = fields_.size();
+    for (size_t i = width_; i < fields_.size(); ++i) {
+      if (!is_blank(fields_[i])) return true;
+    }
+    return false;
+  }
   void read_header(const Record& record) {
+    width_ = fields_.size();
     try {
       columns_ = choose_columns(corpus_, objective_, fields_);
     } catch (const Error& error) {
@@ -76,6 +102,7 @@ class TableRecords final : public FilesReader {
   Objective objective_;
   bool csv_;
   std::optional<TableColumns> columns_;
+  size_t width_ = 0;  // columns of the header or the first row; 0: not read yet
   std::string line_;
   std::vector<std::string> fields_;
 };
@@ -95,8 +122,8 @@ class JsonRecords final : public FilesReader {
       record.skip = Skip::empty;
       return true;
     }
-    if (!columns_.read(line_, values_)) {
-      record.skip = Skip::malformed;
+    if (std::string problem = columns_.read(line_, values_); !problem.empty()) {
+      record.reject(std::move(problem));
       return true;
     }
     std::swap(record.first, values_.first);

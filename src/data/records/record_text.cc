@@ -131,8 +131,12 @@ class LabelledRecords final : public FilesReader {
     }
     const size_t end = line_.find_first_of(" \t");
     record.label = line_.substr(0, end);
+    if (record.label.empty()) {
+      record.reject("a line must begin with its label, got a space");
+      return true;
+    }
     if (end == std::string::npos || is_blank(std::string_view(line_).substr(end))) {
-      record.skip = record.label.empty() ? Skip::malformed : Skip::empty;
+      record.skip = Skip::empty;
       return true;
     }
     record.first = line_.substr(end + 1);
@@ -217,10 +221,16 @@ std::unique_ptr<RecordReader> open_labelled_records(const CorpusOptions& corpus,
 std::unique_ptr<RecordReader> open_parallel_records(const CorpusOptions& corpus,
                                                     const FilterOptions& filters) {
   if (corpus.files.size() != 2) {
-    throw Error(ErrorCode::invalid_argument,
-                "a parallel corpus must have two files, got " +
-                    std::to_string(corpus.files.size()) + ": " + corpus.files[0] + " …",
-                "pass a source and a target file; use a corpus per pair");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "a parallel corpus must have two files, source and target, got " +
+            (corpus.files.size() == 1
+                 ? "only " + corpus.files[0]
+                 : std::to_string(corpus.files.size()) + " (" + corpus.files[0] + ", …)"),
+        corpus.files.size() == 1
+            ? "add the target file: train = [\"SOURCE\", \"TARGET\"]; for both texts in one "
+              "file set data.format to \"tsv\", \"csv\" or \"jsonl\""
+            : "use one [[data.corpora]] table for each pair of files");
   }
   return std::make_unique<ParallelRecords>(corpus, filters);
 }

@@ -65,7 +65,9 @@ inline std::string read_value(const Json& json, bool& field) {
 inline std::string read_value(const Json& json, float& field) {
   if (!json.is_number()) return "a number";
   const auto value = json.get<double>();
-  if (!(std::abs(value) <= double{std::numeric_limits<float>::max()})) return "a smaller number";
+  if (!(std::abs(value) <= double{std::numeric_limits<float>::max()})) {
+    return "a number between -3.4e38 and 3.4e38";
+  }
   field = static_cast<float>(value);
   return {};
 }
@@ -75,7 +77,10 @@ requires(std::is_integral_v<Int> && !std::is_same_v<Int, bool>) std::string
   if (!json.is_number_integer()) return "a whole number";
   const auto value = json.get<int64_t>();
   const bool wraps = json.is_number_unsigned() && value < 0;
-  if (wraps || !std::in_range<Int>(value)) return "a smaller number";
+  if (wraps || !std::in_range<Int>(value)) {
+    return "a whole number between " + std::to_string(std::numeric_limits<Int>::min()) + " and " +
+           std::to_string(std::numeric_limits<Int>::max());
+  }
   field = static_cast<Int>(value);
   return {};
 }

@@ -6,10 +6,13 @@
 
 #include "base/files/atomic_file.h"
 #include "base/files/mapped_file.h"
+#include "base/process_memory.h"
+#include "base/text/number_text.h"
 #include "data/records/record_reader.h"
 #include "data/records/record_split.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
+#include "train/recipe/recipe_checks.h"
 #include "train/recipe/tokenizer_text.h"
 #include "train/run/checkpoint.h"
 
@@ -59,25 +62,78 @@ TokenizerPtr trained_tokenizer(const Recipe& recipe, const std::vector<CorpusOpt
   training.byte_fallback = recipe.tokenizer.byte_fallback;
   training.split_digits = recipe.tokenizer.split_digits;
   training.threads = threads;
-  const std::string text = out + "/tokenizer.txt";
+  const std::string path = out + "/tokenizer.txt";
+  TokenizerText text;
   if (training.files.empty()) {
-    training.files = tokenizer_text(corpora, recipe.objective.options.kind, text);
+    text = tokenizer_text(corpora, recipe.objective.options.kind, path);
+    training.files = text.files;
   }
-  TokenizerPtr tokenizer = train_tokenizer(training);
   std::error_code not_written;
-  fs::remove(text, not_written);
-  return tokenizer;
+  try {
+    TokenizerPtr tokenizer = train_tokenizer(training);
+    fs::remove(path, not_written);
+    return tokenizer;
+  } catch (const Error& error) {
+    fs::remove(path, not_written);
+    if (text.skipped.empty()) throw;
+    // Too little text is often text that was skipped.
+    std::string message = error.what();
+    for (const CorpusReport& report : text.skipped) {
+      message += "; " + report.name + ": " + std::to_string(report.read - report.kept) + " of " +
+                 std::to_string(report.read) + " records were skipped: " + report.skipped();
+    }
+    throw Error(error.code(), message, "correct the named lines first; then " + error.hint());
+  }
+}
+
+// Keys that have no effect, because the tokenizer is loaded.
+void note_unused_keys(const Recipe& recipe, const std::string& folder,
+                      const std::function<void(std::string_view)>& note) {
+  std::string unused;
+  for (const auto& [key, origin] : recipe.origins) {
+    if (!key.starts_with("tokenizer.") || key == "tokenizer.from" || key == "tokenizer.type") {
+      continue;
+    }
+    unused += (unused.empty() ? "" : ", ") + key;
+  }
+  if (unused.empty()) return;
+  note("note: not used, because the tokenizer is that of " + folder + ": " + unused);
+}
+
+// Whether a model folder has a tokenizer file of any kind.
+bool has_tokenizer_files(const std::string& folder) {
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+    const std::string name = entry.path().filename();
+    if (name == "tokenizer.json" || name == "merges.txt" || name.starts_with("vocab.") ||
+        name.ends_with(".model") || name.ends_with(".spm")) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Trained once: OUT/tokenizer is complete or absent.
 TokenizerPtr tokenizer_for(const Recipe& recipe, const std::vector<CorpusOptions>& corpora,
                            const std::string& out, int threads,
                            const std::function<void(std::string_view)>& note) {
-  if (!recipe.tokenizer.from.empty()) return load_tokenizer(recipe.tokenizer.from);
-  if (!recipe.model.from.empty() && recipe.tokenizer.type.empty()) {
-    return load_tokenizer(recipe.model.from);
+  std::string from = recipe.tokenizer.from;
+  if (from.empty() && recipe.tokenizer.type.empty()) from = recipe.model.from;
+  if (!from.empty()) {
+    TokenizerPtr tokenizer = load_tokenizer(from);
+    note_unused_keys(recipe, from, note);
+    if (!recipe.model.from.empty() && from != recipe.model.from) {
+      check_same_pieces(*tokenizer, recipe.model.from, "model.from", "the tokenizer");
+    }
+    return tokenizer;
   }
-  if (recipe.tokenizer.type == "byte") return make_tokenizer("byte");
+  if (recipe.tokenizer.type == "byte") {
+    TokenizerPtr tokenizer = make_tokenizer("byte");
+    if (!recipe.model.from.empty()) {
+      check_same_pieces(*tokenizer, recipe.model.from, "model.from", "the tokenizer");
+    }
+    return tokenizer;
+  }
   const std::string folder = out + "/tokenizer", partial = folder + ".partial";
   if (fs::exists(folder)) return load_tokenizer(folder);
   TokenizerPtr tokenizer = trained_tokenizer(recipe, corpora, out, threads);
@@ -201,6 +257,31 @@ void check_classes(const std::vector<std::string>& labels, const CorpusOptions& 
 
 }  // namespace
 
+// An id must be the same piece for both.
+void check_same_pieces(const Tokenizer& tokenizer, const std::string& folder,
+                       const std::string& other_name, const std::string& name) {
+  TokenizerPtr other;
+  try {
+    other = load_tokenizer(folder);
+  } catch (const Error& error) {
+    // A folder with weights alone has nothing to compare.
+    const bool unknown =
+        error.code() == ErrorCode::not_found || error.code() == ErrorCode::unsupported;
+    if (unknown && !has_tokenizer_files(folder)) return;
+    throw;
+  }
+  const int64_t pieces = std::min(other->vocabulary_size(), tokenizer.vocabulary_size());
+  for (int32_t id = 0; id < pieces; ++id) {
+    const std::string mine = tokenizer.piece(id), theirs = other->piece(id);
+    if (mine == theirs) continue;
+    throw Error(ErrorCode::invalid_argument,
+                folder + ": " + other_name + " must have the same vocabulary: its piece " +
+                    std::to_string(id) + " is '" + theirs + "', that of " + name + " is '" + mine +
+                    "'",
+                "use the tokenizer of that folder: --set tokenizer.from=" + folder);
+  }
+}
+
 void make_folder(const std::string& folder) {
   std::error_code failed;
   fs::create_directories(folder, failed);
@@ -210,9 +291,25 @@ void make_folder(const std::string& folder) {
   }
 }
 
-ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int labels) {
-  const ModelConfig base = recipe_model_config(recipe);
+namespace {
+
+void check_config(const Recipe& recipe, const ModelConfig& config) {
+  const std::vector<std::string> found = validate(config);
+  if (found.empty()) return;
+  std::vector<RecipeProblem> problems;
+  for (const std::string& problem : found) {
+    problems.push_back({recipe.path + ": [model] " + problem,
+                        "`heed info --preset NAME` shows every field of a preset"});
+  }
+  throw_problems(recipe.path + ": [model]", problems);
+}
+
+// The part of fitted_config() that needs no tokenizer. `base`: recipe_model_config().
+ModelConfig task_config(const Recipe& recipe, const ModelConfig& base, int labels) {
   ModelConfig config = base;
+  config.head = Head::none, config.labels = 0;
+  check_config(recipe, config);  // the shapes; a head is chosen below
+  config = base;
   const Objective objective = recipe.objective.options.kind;
   const auto given = [&](const char* field) { return overrides_model(recipe, field); };
   check_family(config, objective);
@@ -226,6 +323,34 @@ ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int 
   if (objective == Objective::masked_lm && !given("pooler")) {
     config.pooler = recipe.objective.options.masked_input == MaskedInput::sentence_pairs;
   }
+  return config;
+}
+
+// Of the weights, their gradients and optimizer state; the activations come on top.
+void check_model_memory(const Recipe& recipe, const ModelConfig& config) {
+  const int64_t weights = parameter_count(config);
+  const double needed =
+      static_cast<double>(weights) *
+      static_cast<double>(bytes_per_weight(
+          recipe.optimizer, gradient_memory(recipe.optimizer, recipe.train.accumulate)));
+  const int64_t limit = memory_limit_bytes();
+  if (limit <= 0 || needed <= static_cast<double>(limit)) return;
+  const auto gigabytes = [](double bytes) { return fixed(bytes / 1e9, 1) + " GB"; };
+  throw Error(ErrorCode::out_of_memory,
+              "the model must fit into memory: its " + std::to_string(weights) +
+                  " parameters need " + gigabytes(needed) +
+                  " with gradients and optimizer state, this process can use " +
+                  gigabytes(static_cast<double>(limit)),
+              "reduce model.width, model.ffn or the number of layers; optimizer.moments = \"bf16\" "
+              "halves the optimizer state");
+}
+
+}  // namespace
+
+ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int labels) {
+  const ModelConfig base = recipe_model_config(recipe);
+  ModelConfig config = task_config(recipe, base, labels);
+  const auto given = [&](const char* field) { return overrides_model(recipe, field); };
   const int64_t pieces = tokenizer.vocabulary_size();
   if (recipe.model.from.empty()) {
     const SpecialIds& ids = tokenizer.special_ids();
@@ -244,11 +369,13 @@ ModelConfig fitted_config(const Recipe& recipe, const Tokenizer& tokenizer, int 
   }
   if (config.vocabulary < pieces) {
     throw Error(ErrorCode::invalid_argument,
-                "the tokenizer has " + std::to_string(pieces) + " pieces, the model's vocabulary " +
-                    std::to_string(config.vocabulary),
-                "use the tokenizer that belongs to the model");
+                "model.vocabulary must be at least the " + std::to_string(pieces) +
+                    " pieces of the tokenizer, got " + std::to_string(config.vocabulary),
+                recipe.model.from.empty()
+                    ? "leave model.vocabulary out: it follows the tokenizer"
+                    : "use the tokenizer of model.from: --set tokenizer.from=");
   }
-  check(config, recipe.path + ": [model]");
+  check_config(recipe, config);
   return config;
 }
 
@@ -272,10 +399,21 @@ Network network_from(const ModelConfig& config, const Network* from, uint64_t se
     }
   }
   if (!differing.empty()) {
+    const Weight mine = network.parameters().weight(differing.front());
+    const Weight theirs = from->parameters().weight(differing.front());
+    const auto shape = [](int64_t rows, int64_t cols) {
+      return "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
+    };
+    const size_t others = differing.size() - 1;
     throw Error(ErrorCode::invalid_argument,
-                "[model] changes the shape of " + differing.front() + " and " +
-                    std::to_string(differing.size() - 1) + " other weights of model.from",
-                "keep the sizes of the model in model.from");
+                "[model] must keep the sizes of model.from: " + differing.front() + " would be " +
+                    shape(mine.value.rows, mine.value.cols) + ", in model.from it is " +
+                    shape(theirs.value.rows, theirs.value.cols) +
+                    (others == 0 ? ""
+                                 : "; " + std::to_string(others) + " more " +
+                                       (others == 1 ? "weight differs" : "weights differ")),
+                "remove the keys of [model] that change sizes, such as width, layers, vocabulary "
+                "or max_positions");
   }
   return network;
 }
@@ -361,17 +499,24 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
                     const std::function<void(std::string_view)>& note, RankPlace place) {
   Preparation p;
   std::vector<CorpusOptions> corpora = corpora_of(recipe);
-  p.tokenizer = tokenizer_for(recipe, corpora, out, threads, note);
+  // Before the data is read, which may take minutes.
+  ModelConfig least = task_config(recipe, recipe_model_config(recipe), 1);
+  check_config(recipe, least);
+  if (!overrides_model(recipe, "vocabulary")) least.vocabulary = 1;  // the tokenizer's
+  check_model_memory(recipe, least);
+  const Objective objective = recipe.objective.options.kind;
   std::vector<std::string> validation_files = in_folder(recipe.data.folder, recipe.validate.files);
+  for (const CorpusOptions& corpus : corpora) open_records(corpus, objective, recipe.data.filters);
+  if (!validation_files.empty()) {
+    CorpusOptions held_out = corpora[0];
+    held_out.files = validation_files;
+    open_records(held_out, objective, recipe.data.filters);
+  }
+  p.tokenizer = tokenizer_for(recipe, corpora, out, threads, note);
   if (recipe.validate.share > 0) {
-    if (corpora.size() != 1) {
-      throw Error(ErrorCode::invalid_argument, "validate.share must be 0 with several corpora",
-                  "set validate.files");
-    }
     make_folder(out + "/data");
-    const CorpusSplit split =
-        split_corpus(corpora[0], recipe.objective.options.kind, recipe.data.filters,
-                     recipe.validate.share, out + "/data");
+    const CorpusSplit split = split_corpus(corpora[0], objective, recipe.data.filters,
+                                           recipe.validate.share, out + "/data");
     corpora[0] = split.training;
     validation_files = split.validation.files;
   }
@@ -425,6 +570,7 @@ Preparation prepare(const Recipe& recipe, const std::string& out, int threads,
   }
   const auto labels = static_cast<int>(p.training->labels().size());
   if (labels > 0) p.config = fitted_config(recipe, *p.tokenizer, labels);
+  check_model_memory(recipe, p.config);
   return p;
 }
 

@@ -18,6 +18,11 @@ namespace heed {
 // Throws invalid_argument if it cannot be made.
 void make_folder(const std::string& folder);
 
+// Throws invalid_argument unless the tokenizer of `folder`, if it has one, has the same pieces.
+// `other_name` ("the teacher") and `name` ("the student") are for the message.
+void check_same_pieces(const Tokenizer& tokenizer, const std::string& folder,
+                       const std::string& other_name, const std::string& name);
+
 // The model's config, fitted to the objective and to the tokenizer, except for keys that the recipe
 // sets. `labels`: number of classes, 0 if not known yet. Throws invalid_argument if the family does
 // not support the objective.

@@ -77,7 +77,12 @@ TEST(NetworkFrom, KeepsWhatIsTheSameAndBeginsTheRest) {
   EXPECT_TRUE(std::ranges::equal(network.parameters().values("embedding.tokens"),
                                  from.parameters().values("embedding.tokens")));
   config.ffn = 48;
-  expect_error(ErrorCode::invalid_argument, "changes the shape",
+  expect_error(ErrorCode::invalid_argument, "weights differ",
+               [&] { network_from(config, &from, 2, fresh); });
+  // One weight is named with both of its shapes.
+  config = before, config.max_positions = before.max_positions / 2;
+  expect_error(ErrorCode::invalid_argument,
+               "[model] must keep the sizes of model.from: embedding.positions would be [",
                [&] { network_from(config, &from, 2, fresh); });
 }
 

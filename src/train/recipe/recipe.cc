@@ -26,16 +26,11 @@ Recipe parse_recipe(const std::string& text, const std::string& where,
                     const std::vector<std::string>& sets) {
   Recipe recipe;
   recipe.path = where;
-  std::vector<std::string> problems;
+  std::vector<RecipeProblem> problems;
   read_recipe_text(text, where, recipe, problems);
   read_recipe_sets(sets, recipe, problems);
   if (problems.empty()) check_recipe(recipe, problems);
-  if (!problems.empty()) {
-    std::string message = where + ": " + problems.front();
-    for (size_t i = 1; i < problems.size(); ++i) message += "; " + problems[i];
-    throw Error(ErrorCode::invalid_argument, message,
-                "heed train RECIPE --print-config shows every key and its meaning");
-  }
+  if (!problems.empty()) throw_problems(where, problems);
   return recipe;
 }
 

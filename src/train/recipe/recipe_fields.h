@@ -9,12 +9,12 @@ namespace heed {
 template <class Corpus, class Visitor>
 void describe_corpus(Corpus& c, const char* files_key, Visitor&& visit) {
   visit(files_key, c.files, "a text file; source and target; or several files (.gz and .zst too)");
-  visit("format", c.format, "file format");
+  visit("format", c.format, "file format; automatic: by the file names");
   visit("first_column", c.first_column, "column of the (source) text");
   visit("second_column", c.second_column, "column of the second or target text");
   visit("label_column", c.label_column, "column of the label");
-  visit("unit", c.unit, "plain text: what one document is");
-  visit("tree_words", c.tree_words, "parsing: what replaces the words in a linearized tree");
+  visit("unit", c.unit, "text, what one document is");
+  visit("tree_words", c.tree_words, "parsing, what replaces the words in a linearized tree");
   visit("source_prefix", c.source_prefix, "prepended to every text");
   visit("target_prefix", c.target_prefix, "a token that every target begins with");
   visit("weight", c.weight, "sampling weight among several corpora");
@@ -28,7 +28,7 @@ void describe_objective(Options& o, Visitor&& visit) {
   visit("block_tokens", o.block_tokens, "maximum sequence length that documents are cut into");
   visit("random_blocks", o.random_blocks,
         "causal_lm: blocks at random offsets of one token stream");
-  visit("masked_input", o.masked_input, "masked_lm: how sequences are made of documents");
+  visit("masked_input", o.masked_input, "masked_lm, how sequences are made of documents");
   visit("mask_rate", o.mask_rate, "fraction of the tokens to predict");
   visit("mask_share", o.mask_share, "of those: fraction replaced by the mask token");
   visit("random_share", o.random_share, "of those: fraction replaced by a random token");
@@ -79,7 +79,7 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
 
   const auto tokenizer = in("tokenizer");
   tokenizer("from", r.tokenizer.from, "a model folder or a tokenizer file; empty: train one");
-  tokenizer("type", r.tokenizer.type, "bpe, unigram, byte-bpe, roberta, wordpiece, char, byte");
+  tokenizer("type", r.tokenizer.type, "kind of tokenizer to train");
   tokenizer("vocabulary", r.tokenizer.vocabulary, "vocabulary size to train");
   tokenizer("files", r.tokenizer.files, "its training files; empty: data.train");
   tokenizer("lowercase", r.tokenizer.lowercase, "lowercase all text");
@@ -108,7 +108,7 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
             "distillation: weight of the hidden states' cosine distance");
 
   const auto optimizer = in("optimizer");
-  optimizer("kind", r.optimizer.kind, "adam or adamw (decoupled weight decay)");
+  optimizer("kind", r.optimizer.kind, "optimizer; adamw has decoupled weight decay");
   optimizer("learning_rate", r.optimizer.learning_rate, "peak learning rate; noam: its factor");
   optimizer("beta1", r.optimizer.beta1, "decay of the first moment");
   optimizer("beta2", r.optimizer.beta2, "decay of the second moment");
@@ -117,8 +117,7 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
             "relative step size (Adafactor): the rate times the RMS of each weight");
   optimizer("weight_decay", r.optimizer.weight_decay, "weight decay, except norms and biases");
   optimizer("clip_norm", r.optimizer.clip_norm, "maximum gradient norm; 0 disables clipping");
-  optimizer("moments", r.optimizer.moments,
-            "type of Adam's moments: f32, or bf16 for half the memory");
+  optimizer("moments", r.optimizer.moments, "type of Adam's moments; bf16 halves their memory");
   optimizer("ema_decay", r.optimizer.ema_decay,
             "decay of an exponential moving average of the weights; 0: none");
 
@@ -142,25 +141,23 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
   train("checkpoint_every", r.train.checkpoint_every, "steps between checkpoints");
   train("keep_last", r.train.keep_last, "newest checkpoints to keep");
   train("keep_best", r.train.keep_best, "best checkpoints to keep");
-  train("average", r.train.average, "final model: mean of the last or of the best checkpoints");
+  train("average", r.train.average, "final model: mean of several checkpoints");
   train("average_count", r.train.average_count, "number of checkpoints to average");
   train("recompute", r.train.recompute,
-        "activation checkpointing: recompute layers in backward; auto: if --memory needs it");
+        "activation checkpointing, recomputing layers in backward; auto: if --memory needs it");
 
   const auto validate = in("validate");
   validate("files", r.validate.files, "validation files, as data.train; empty: no validation");
   validate("share", r.validate.share, "or the last fraction of the training text, e.g. 0.1");
   validate("every", r.validate.every, "steps between validations");
   validate("batches", r.validate.batches, "maximum batches of a validation; 0: all");
-  validate("metric", r.validate.metric,
-           "metric of the best checkpoint: loss, accuracy, f1, bleu, pearson, …");
+  validate("metric", r.validate.metric, "metric of the best checkpoint and of early stopping");
   validate("patience", r.validate.patience,
            "early stopping: validations without improvement; 0 disables it");
   validate("beam", r.validate.beam, "decoding: beam size");
   validate("length_penalty", r.validate.length_penalty,
            "decoding: exponent of the length normalization");
-  validate("tokenize", r.validate.tokenize,
-           "BLEU tokenizer: 13a, intl, zh, char; none: already tokenized");
+  validate("tokenize", r.validate.tokenize, "BLEU tokenizer; none: already tokenized");
   validate("max_sentences", r.validate.max_sentences, "decoding: maximum sentences; 0: all");
   validate("samples", r.validate.samples, "decoding: number of samples to show");
 }

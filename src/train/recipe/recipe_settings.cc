@@ -3,10 +3,23 @@
 
 #include "model/config.h"
 #include "train/recipe/recipe.h"
+#include "train/recipe/recipe_checks.h"
 #include "train/recipe/recipe_fields.h"
 #include "train/recipe/toml_text.h"
 
 namespace heed {
+namespace {
+
+template <class T>
+std::vector<std::string> values_of(const T&) {
+  std::vector<std::string> names;
+  if constexpr (std::is_enum_v<T>) {
+    for (const auto& entry : kEnumNames<T>) names.emplace_back(entry.name);
+  }
+  return names;
+}
+
+}  // namespace
 
 std::vector<TrainSetting> resolved_settings(const Recipe& recipe, const ModelConfig* fitted) {
   std::vector<TrainSetting> list;
@@ -18,7 +31,8 @@ std::vector<TrainSetting> resolved_settings(const Recipe& recipe, const ModelCon
     describe(config, [&](const char* name, const auto& field, const char* help) {
       const bool is_override = overrides_model(recipe, name);
       list.push_back({"model", name, toml_text(value_json(field)),
-                      is_override ? recipe.origin(std::string("model.") + name) : base, help});
+                      is_override ? recipe.origin(std::string("model.") + name) : base, help,
+                      values_of(field)});
     });
     if (!fitted) return;
     describe(*fitted, [&](const char* name, const auto& field, const char*) {
@@ -29,14 +43,16 @@ std::vector<TrainSetting> resolved_settings(const Recipe& recipe, const ModelCon
       }
     });
   };
-  describe_recipe(recipe,
-                  [&](const char* section, const char* key, const auto& field, const char* help) {
-                    if (section_before == "model" && std::string_view(section) != "model")
-                      add_model();
-                    section_before = section;
-                    list.push_back({section, key, toml_text(value_json(field)),
-                                    recipe.origin(std::string(section) + "." + key), help});
-                  });
+  describe_recipe(
+      recipe, [&](const char* section, const char* key, const auto& field, const char* help) {
+        if (section_before == "model" && std::string_view(section) != "model") add_model();
+        section_before = section;
+        list.push_back({section, key, toml_text(value_json(field)),
+                        recipe.origin(std::string(section) + "." + key), help, values_of(field)});
+        if (list.back().values.empty()) {
+          list.back().values = text_values(recipe, std::string(section) + "." + key);
+        }
+      });
   if (!recipe.data.corpora.empty()) {
     std::string tables;
     for (const CorpusOptions& corpus : recipe.data.corpora) {
@@ -48,8 +64,12 @@ std::vector<TrainSetting> resolved_settings(const Recipe& recipe, const ModelCon
       tables += (tables.empty() ? "{" : ", {") + fields + "}";
     }
     const auto at = std::ranges::find(list, "tokenizer", &TrainSetting::section);
-    list.insert(at, {"data", "corpora", "[" + tables + "]", recipe.origin("data.corpora"),
-                     "several corpora, each with its own files and weight"});
+    list.insert(at, {"data",
+                     "corpora",
+                     "[" + tables + "]",
+                     recipe.origin("data.corpora"),
+                     "several corpora, each with its own files and weight",
+                     {}});
   }
   return list;
 }

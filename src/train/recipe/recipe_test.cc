@@ -1,5 +1,7 @@
 #include "train/recipe/recipe.h"
 
+#include <map>
+
 #include "base/files/file_testing.h"
 #include "model/config.h"
 
@@ -86,12 +88,14 @@ steps = 3
 [optimizer]
 kind = "sgd"
 )",
-                 "bad.toml", {"train.stepz=4", "oops"});
+                 "dir/bad.toml", {"train.stepz=4", "oops"});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     const std::string what = error.what();
-    EXPECT_THAT(what, HasSubstr("bad.toml:3: unknown key model.witdh (did you mean width?)"));
+    EXPECT_THAT(what, testing::StartsWith("dir/bad.toml: 6 problems\n  - dir/bad.toml:"));
+    EXPECT_THAT(what,
+                HasSubstr("\n  - dir/bad.toml:3: unknown key model.witdh (did you mean width?)"));
     EXPECT_THAT(what, HasSubstr("bad.toml:6: data.batch_tokens must be a whole"));
     EXPECT_THAT(what, HasSubstr("unknown section trian (did you mean train?)"));
     EXPECT_THAT(what, HasSubstr("optimizer.kind must be one of adam or adamw, got \"sgd\""));
@@ -105,9 +109,7 @@ TEST(Recipe, ChecksWhatCannotBe) {
     expect_error(ErrorCode::invalid_argument, what, [&] { parse_recipe(kSmall, "r", sets); });
   };
   problem({"train.steps=\xff"}, "--set must be UTF-8");
-  problem({"model.from=x"}, "either preset or from");
-  problem({"train.steps=0"}, "must have steps or epochs");
-  problem({"train.epochs=1"}, "both steps and epochs");
+  problem({"train.steps=0"}, "[train] must have steps or epochs, got neither");
   problem({"optimizer.beta2=1"}, "optimizer.beta2 must be at least 0 and below 1, got 1.0");
   problem({"validate.metric=blue"}, "did you mean bleu?");
   problem({"validate.patience=2"}, "without validate.files");
@@ -146,17 +148,85 @@ TEST(Recipe, ChecksWhatAnObjectiveCannotBe) {
                                          "model.activation_dropout=0"};
   problem(without, "objective.r_drop must be 0 for a model without dropout");
   problem({"objective.r_drop=5", "model.logits_soft_cap=30"}, "model.logits_soft_cap");
-  // A config that only the folder has, and errors of the model, are checked elsewhere.
+  // A config that only the folder has is checked elsewhere.
   std::vector<std::string> from = without;
   from.insert(from.end(), {"model.preset=\"\"", "model.from=x"});
   EXPECT_EQ(parse_recipe(kSmall, "r", from).objective.loss.r_drop, 5);
-  EXPECT_EQ(parse_recipe(kSmall, "r", {"objective.r_drop=5", "model.preset=x"}).model.preset, "x");
   EXPECT_EQ(parse_recipe(kSmall, "r", {"objective.r_drop=5", "objective.subword_dropout=1"})
                 .objective.options.subword_dropout,
             1);
 }
 
+// Which --set resolves a conflict, and where its two sides are.
+TEST(Recipe, ConflictsHaveAWayOut) {
+  const auto problem = [](const std::vector<std::string>& sets, const std::string& what,
+                          const std::string& hint) {
+    try {
+      parse_recipe(kSmall, "dir/r.toml", sets);
+      FAIL() << what;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), what);
+      EXPECT_THAT(error.hint(), HasSubstr(hint));
+    }
+  };
+  problem({"model.from=DIR"},
+          "--set: [model] must have either preset or from, got both: "
+          "model.preset = \"transformer-tiny\" (r.toml:2) and model.from = \"DIR\" (--set)",
+          "--set model.preset= fine-tunes");
+  problem({"train.epochs=2"},
+          "dir/r.toml:18: [train] must have either steps or epochs, got both: "
+          "train.steps = 1000 (r.toml:18) and train.epochs = 2.0 (--set)",
+          "--set train.steps=0 for the epochs");
+  problem({"model.preset=transformer-tny"},
+          "--set: model.preset must be the name of a preset, got \"transformer-tny\" (did you mean "
+          "transformer-tiny?)",
+          "heed presets");
+  problem({"model.width=wide"}, "--set: model.width must be a whole number, got \"wide\"",
+          "model.width: d_model");
+  problem({"tokenizer.type=bqe"},
+          "--set: tokenizer.type must be bpe, unigram, byte-bpe, roberta, wordpiece, char or byte, "
+          "got 'bqe' (did you mean bpe?)",
+          "tokenizer.type:");
+  problem({"train.stpes=3"}, "--set: unknown key train.stpes (did you mean steps?)", "lists every");
+}
+
+// The embeddings of model.from belong to its vocabulary.
+TEST(Recipe, DoesNotTrainATokenizerForAPretrainedModel) {
+  const std::vector<std::string> from{"model.preset=", "model.from=DIR"};
+  EXPECT_EQ(parse_recipe(kSmall, "r.toml", from).model.from, "DIR");
+  std::vector<std::string> sets = from;
+  sets.insert(sets.end(), {"tokenizer.type=wordpiece", "tokenizer.vocabulary=8000"});
+  expect_error(ErrorCode::invalid_argument,
+               "[tokenizer] must not train a new tokenizer with model.from",
+               [&] { parse_recipe(kSmall, "r.toml", sets); });
+  sets.emplace_back("tokenizer.type=");
+  EXPECT_EQ(parse_recipe(kSmall, "r.toml", sets).tokenizer.type, "");
+}
+
+TEST(Recipe, ShowsTheValuesOfEveryEnum) {
+  std::map<std::string, std::vector<std::string>> values;
+  for (const TrainSetting& s : resolved_settings(parse_recipe(kSmall, "r.toml"))) {
+    values[s.section + "." + s.key] = s.values;
+  }
+  using testing::Contains, testing::ElementsAre;
+  EXPECT_THAT(values["data.format"], ElementsAre("automatic", "text", "parallel", "tsv", "csv",
+                                                 "jsonl", "labelled", "conll", "brackets"));
+  EXPECT_THAT(values["objective.kind"], Contains("regression"));
+  EXPECT_THAT(values["schedule.kind"], Contains("noam"));
+  EXPECT_THAT(values["model.position"], Contains("rope"));
+  EXPECT_THAT(values["tokenizer.type"], Contains("wordpiece"));
+  EXPECT_THAT(values["validate.metric"], Contains("bleu"));
+  EXPECT_THAT(values["train.steps"], testing::IsEmpty());
+}
+
 TEST(Recipe, SyntaxErrorsNameTheLine) {
+  for (const char* text : {"[model]\npreset = \"bert\nheads = 2\n", "[model]\npreset = \"bert",
+                           "[model]\npreset = \"bert # it's\n", "[model]\npreset = 'bert\n"}) {
+    expect_error(ErrorCode::invalid_argument,
+                 "r.toml:2: the quote in column 10 must be closed on its line",
+                 [&] { parse_recipe(text, "r.toml"); });
+  }
+
   expect_error(ErrorCode::invalid_argument, "r.toml:2",
                [] { parse_recipe("[a]\nb = = 1", "r.toml"); });
   expect_error(ErrorCode::invalid_argument, "must be in a section",

@@ -32,8 +32,8 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-std::vector<std::string> tokenizer_text(const std::vector<CorpusOptions>& corpora,
-                                        Objective objective, const std::string& path) {
+TokenizerText tokenizer_text(const std::vector<CorpusOptions>& corpora, Objective objective,
+                             const std::string& path) {
   std::vector<std::string> files;
   for (const CorpusOptions& corpus : corpora) {
     for (const std::string& file : corpus.files) {
@@ -42,14 +42,20 @@ std::vector<std::string> tokenizer_text(const std::vector<CorpusOptions>& corpor
     }
   }
   const auto plain = [&](const CorpusOptions& c) { return is_plain(c, objective); };
-  if (std::ranges::all_of(corpora, plain)) return files;
+  if (std::ranges::all_of(corpora, plain)) return {files, {}};
 
+  TokenizerText text{{path}, {}};
   AtomicFile out(path);
   std::string lines;
   for (const CorpusOptions& corpus : corpora) {
     const auto reader = open_records(corpus, objective);
-    for (Record record; reader->next(record);) {
-      if (record.skip) continue;
+    CorpusReport report{.name = corpus.files[0]};
+    for (Record record; reader->next(record); ++report.read) {
+      if (record.skip) {
+        report.count(*record.skip, record.place());
+        continue;
+      }
+      ++report.kept;
       const std::string words = objective == Objective::tagging ? joined(record.words) : "";
       append_line(lines, corpus.source_prefix, words.empty() ? record.first : words);
       append_line(lines, "", record.second);
@@ -57,10 +63,12 @@ std::vector<std::string> tokenizer_text(const std::vector<CorpusOptions>& corpor
       out.write(lines);
       lines.clear();
     }
+    if (report.kept == 0) throw_no_examples(report);
+    if (report.kept < report.read) text.skipped.push_back(std::move(report));
   }
   out.write(lines);
   out.commit();
-  return {path};
+  return text;
 }
 
 }  // namespace heed

@@ -1,12 +1,16 @@
 #include "train/report/training_log.h"
 
 #include <cerrno>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <system_error>
 
 #include "base/text/json_text.h"
+#include "base/text/number_text.h"
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
 
@@ -32,6 +36,15 @@ std::string event_folder(const std::string& folder) {
   return events;
 }
 
+// 0.194328 instead of 0.19432799999999997, and counts without decimals.
+Json short_number(double value) {
+  constexpr double kMostExact = 1e15;
+  if (std::abs(value) < kMostExact && value == std::floor(value)) {
+    return static_cast<int64_t>(value);
+  }
+  return std::strtod(significant(value, std::numeric_limits<float>::max_digits10).c_str(), nullptr);
+}
+
 }  // namespace
 
 std::optional<double> LogRecord::value(std::string_view name) const {
@@ -43,7 +56,11 @@ std::optional<double> LogRecord::value(std::string_view name) const {
 
 std::string to_json_line(const LogRecord& record) {
   Json json = {{"kind", record.kind}, {"step", record.step}};
-  for (const auto& [key, value] : record.values) json[key] = value;
+  // Means and speeds of an interval. Scores stay exact: a finished training reports them again.
+  const bool is_short = record.kind == "train";
+  for (const auto& [key, value] : record.values) {
+    json[key] = is_short ? short_number(value) : Json(value);
+  }
   if (!record.samples.empty()) json["samples"] = record.samples;
   if (!record.text.empty()) json["text"] = record.text;
   return json_text(json);

@@ -26,6 +26,14 @@ TEST(LogRecord, IsOneLineOfJson) {
   EXPECT_FALSE(record_from_line("[]"));
 }
 
+TEST(LogRecord, HasShortNumbers) {
+  EXPECT_EQ(
+      to_json_line({.kind = "train",
+                    .step = 1,
+                    .values = {{"ms", 0.19432799999999997}, {"tokens", 4096.0}, {"x", 1e-5}}}),
+      R"({"kind":"train","step":1,"ms":0.194328,"tokens":4096,"x":1e-05})");
+}
+
 TEST_F(TrainingLogTest, GoesOnAfterAKill) {
   {
     TrainingLog log(folder_, 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include "heed/error.h"
 #include "model/hugging_face/json_values.h"
@@ -29,7 +30,60 @@ bool asks_for_more(const Recipe& recipe, const TrainingState& state) {
   return recipe.train.epochs > std::max(epochs, static_cast<double>(state.cursor.epoch));
 }
 
+// Without those that the tokenizer, the data, --memory or mpirun decide after the recipe is read.
+std::vector<TrainSetting> comparable_settings(const Recipe& recipe) {
+  static const std::vector<std::string> kFitted{"vocabulary",
+                                                "target_vocabulary",
+                                                "pad_id",
+                                                "bos_id",
+                                                "eos_id",
+                                                "decoder_start_id",
+                                                "head",
+                                                "labels",
+                                                "pooler",
+                                                "pooling",
+                                                "head_activation",
+                                                "position_offset"};
+  static const std::vector<std::string> kPlanned{"data.batch_tokens", "data.batch_sentences",
+                                                 "train.accumulate", "train.recompute",
+                                                 "validate.batches"};
+  const bool is_planned = std::filesystem::exists(recipe.train.out + "/memory.json");
+  std::vector<TrainSetting> list = resolved_settings(recipe);
+  std::erase_if(list, [&](const TrainSetting& s) {
+    const std::string key = s.section + "." + s.key;
+    if (key == "train.out") return true;
+    if (key == "train.steps") return recipe.train.steps == 0;  // counted from train.epochs
+    if (std::ranges::find(kPlanned, key) != kPlanned.end()) {
+      return is_planned || recipe.origin(key) == "mpirun";
+    }
+    return s.section == "model" && !overrides_model(recipe, s.key) &&
+           std::ranges::find(kFitted, s.key) != kFitted.end();
+  });
+  return list;
+}
+
 }  // namespace
+
+std::vector<std::string> changed_settings(const std::string& saved,
+                                          const std::vector<TrainSetting>& now) {
+  std::vector<std::string> changes;
+  const Json before = Json::parse(saved, nullptr, /*allow_exceptions=*/false);
+  if (!before.is_object()) return changes;
+  const std::map<std::string, std::string> defaults = default_settings();
+  for (const TrainSetting& s : now) {
+    const std::string key = s.section + "." + s.key;
+    const auto found = before.find(key);
+    // A key that the checkpoint does not have yet had its default.
+    const auto by_default = s.section == "model" ? defaults.end() : defaults.find(key);
+    std::string was = by_default == defaults.end() ? s.value : by_default->second;
+    if (found != before.end()) was = found->is_string() ? found->get<std::string>() : s.value;
+    // Values that the tokenizer and the data decide do not count: older checkpoints have the
+    // preset's.
+    if (was == s.value || s.origin == kFittedOrigin) continue;
+    changes.push_back(key + " was " + was + ", is now " + s.value);
+  }
+  return changes;
+}
 
 void refuse_foreign_model(const std::string& out) {
   namespace fs = std::filesystem;
@@ -68,7 +122,9 @@ std::optional<TrainResult> finished_result(const Recipe& recipe) {
     result.validation.erase("peak_rss_bytes");
     result.peak_rss_bytes = static_cast<int64_t>(record.value("peak_rss_bytes").value_or(0));
   }
-  return result.finished ? std::optional(result) : std::nullopt;
+  if (!result.finished) return std::nullopt;
+  result.changed_settings = changed_settings(state.settings, comparable_settings(recipe));
+  return result;
 }
 
 std::optional<uint64_t> checkpoint_seed(const std::string& out) {

@@ -27,19 +27,6 @@ int64_t steps_of(BatchStream& stream, double epochs, int accumulate) {
       1, static_cast<int64_t>(std::llround(epochs * static_cast<double>(batches) / accumulate)));
 }
 
-// Whether a model folder has a tokenizer file of any kind.
-bool has_tokenizer_files(const std::string& folder) {
-  std::error_code missing;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
-    const std::string name = entry.path().filename();
-    if (name == "tokenizer.json" || name == "merges.txt" || name.starts_with("vocab.") ||
-        name.ends_with(".model") || name.ends_with(".spm")) {
-      return true;
-    }
-  }
-  return false;
-}
-
 class StreamSource final : public BatchSource {
  public:
   StreamSource(BatchStream& training, BatchStream* validation)
@@ -182,7 +169,7 @@ void TrainingRun::make_networks() {
   if (!recipe_.model.from.empty()) from.emplace(Network::load(recipe_.model.from));
   if (!recipe_.objective.teacher.empty()) {
     teacher_.emplace(Network::load(recipe_.objective.teacher));
-    check_teacher();
+    check_same_pieces(*data_.tokenizer, recipe_.objective.teacher, "the teacher", "the student");
   }
   std::vector<std::string> initialized;
   network_.emplace(
@@ -193,30 +180,6 @@ void TrainingRun::make_networks() {
   if (!initialized.empty()) {
     note("model: " + std::to_string(initialized.size()) + " weights are newly initialized, first " +
          initialized.front());
-  }
-}
-
-// An id must be the same piece for teacher and student.
-void TrainingRun::check_teacher() const {
-  const std::string& folder = recipe_.objective.teacher;
-  TokenizerPtr tokenizer;
-  try {
-    tokenizer = load_tokenizer(folder);
-  } catch (const Error& error) {
-    // A folder with weights alone has nothing to compare.
-    const bool unknown =
-        error.code() == ErrorCode::not_found || error.code() == ErrorCode::unsupported;
-    if (unknown && !has_tokenizer_files(folder)) return;
-    throw;
-  }
-  const int64_t pieces = std::min(tokenizer->vocabulary_size(), data_.tokenizer->vocabulary_size());
-  for (int32_t id = 0; id < pieces; ++id) {
-    const std::string mine = data_.tokenizer->piece(id), other = tokenizer->piece(id);
-    if (mine == other) continue;
-    throw Error(ErrorCode::invalid_argument,
-                folder + ": the teacher has another tokenizer: its piece " + std::to_string(id) +
-                    " is '" + other + "', the student's is '" + mine + "'",
-                "use the teacher's for the student: tokenizer.from = \"" + folder + "\"");
   }
 }
 

@@ -34,7 +34,6 @@ class TrainingRun {
   void check_same_data() const;
   void share_batches();
   void make_networks();
-  void check_teacher() const;
   const Network* teacher() const { return teacher_ ? &*teacher_ : nullptr; }
   void fit_memory();
   void use_batches(const StepBatches& batches);

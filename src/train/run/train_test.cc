@@ -538,7 +538,7 @@ steps = 1
       c = std::isalpha(static_cast<unsigned char>(c)) ? static_cast<char>(c - 32) : c;
     write(side, letters);
   }
-  expect_error(ErrorCode::invalid_argument, "another tokenizer",
+  expect_error(ErrorCode::invalid_argument, "the teacher must have the same vocabulary",
                [&] { run(recipe(text), {"objective.teacher=" + path("teacher")}); });
   fs::remove_all(path("out"));
   EXPECT_EQ(run(recipe(text),
@@ -574,7 +574,7 @@ kind = "causal_lm"
 steps = 1
 )");
   expect_error(ErrorCode::not_found, "no-such.txt", [&] { run(missing); });
-  expect_error(ErrorCode::not_found, "no preset 'gpt3'",
+  expect_error(ErrorCode::invalid_argument, "must be the name of a preset, got \"gpt3\"",
                [&] { run(missing, {"model.preset=gpt3"}); });
 }
 
@@ -585,15 +585,113 @@ TEST(TrainSettings, ShowEveryRecipeOfTheProject) {
     ++recipes;
     std::vector<std::string> set;
     // These go on from what another one makes.
-    if (entry.path().stem() == "sst2-bert-mini") {
+    const std::string name = entry.path().stem();
+    if (name == "sst2-bert-mini" || name.starts_with("finetune-") || name.ends_with("-minilm")) {
       set = {"model.from=" + kGoldenFolder + "models/bert-mlm"};
-    } else if (entry.path().stem() == "sst2-text") {
+    } else if (name == "sst2-text") {
       set = {"model.from=" + kGoldenFolder + "models/t5"};
     }
     const auto settings = train_settings({.recipe = entry.path(), .set = set});
     EXPECT_GT(settings.size(), 100u) << entry.path();
   }
   EXPECT_GE(recipes, 2);
+}
+
+// Before the tokenizer is trained and the data is read, which here are missing.
+TEST_F(TrainTest, ChecksTheModelBeforeTheData) {
+  const std::string path_of_recipe = recipe(pairs_ + "[train]\nsteps = 1\n");
+  expect_error(ErrorCode::invalid_argument, "must be the name of a preset, got \"bert-tny\"",
+               [&] { run(path_of_recipe, {"model.preset=bert-tny"}); });
+  expect_error(ErrorCode::invalid_argument, "[model] width must be a multiple of heads",
+               [&] { run(path_of_recipe, {"model.heads=3"}); });
+  expect_error(ErrorCode::invalid_argument, "is for decoder_only models",
+               [&] { run(path_of_recipe, {"objective.kind=causal_lm"}); });
+  expect_error(ErrorCode::out_of_memory, "GB with gradients and optimizer state", [&] {
+    run(path_of_recipe, {"model.width=200000", "model.ffn=200000"});
+  });
+  expect_error(ErrorCode::invalid_argument, "recipe.toml: [model] width must be a multiple",
+               [&] { run(recipe(classes_of_tsv_), {"model.heads=3"}); });
+  expect_error(ErrorCode::invalid_argument, "recipe.toml: [model] vocabulary must be below",
+               [&] { run(recipe(classes_of_tsv_), {"model.vocabulary=1000000000000"}); });
+  // The files of both kinds, too.
+  write_pairs("train", 60, 1);
+  expect_error(ErrorCode::invalid_argument, "must have two files, source and target, got only",
+               [&] { run(recipe(pairs_ + "[train]\nsteps = 1\n"), {"data.train=train.a"}); });
+  expect_error(ErrorCode::not_found, "none.a", [&] {
+    run(recipe(pairs_ + "[train]\nsteps = 1\n"), {R"(validate.files=["none.a", "none.b"])"});
+  });
+  EXPECT_FALSE(fs::exists(path("out") + "/tokenizer"));
+}
+
+TEST_F(TrainTest, ATokenizerMustBeThatOfThePretrainedModel) {
+  write_pairs("train", 60, 1);
+  const std::string path_of_recipe = recipe(pairs_ + "[train]\nsteps = 1\n");
+  run(path_of_recipe);
+  fs::rename(path("out"), path("from"));
+  const std::vector<std::string> from{"model.preset=", "model.from=" + path("from")};
+  const auto with = [&](const std::string& key) {
+    std::vector<std::string> sets = from;
+    sets.push_back(key);
+    return sets;
+  };
+  expect_error(ErrorCode::invalid_argument, "must not train a new tokenizer with model.from",
+               [&] { run(path_of_recipe, with("tokenizer.type=char")); });
+  TokenizerTraining other{.type = "char", .vocabulary = 100, .files = {path("train.a")}};
+  fs::create_directories(path("other"));
+  train_tokenizer(other)->save(path("other"));
+  expect_error(ErrorCode::invalid_argument, "model.from must have the same vocabulary: its piece",
+               [&] { run(path_of_recipe, with("tokenizer.from=" + path("other"))); });
+  notes_.clear();
+  std::vector<std::string> sets = with("tokenizer.type=");
+  sets.emplace_back("tokenizer.vocabulary=500");
+  EXPECT_EQ(run(path_of_recipe, sets).steps, 1);
+  EXPECT_THAT(notes_, HasSubstr("note: not used, because the tokenizer is that of " + path("from") +
+                                ": tokenizer.vocabulary"));
+}
+
+TEST_F(TrainTest, AFinishedRunNamesSettingsThatChanged) {
+  write_pairs("train", 60, 1);
+  const std::string path_of_recipe = recipe(pairs_ + "[train]\nepochs = 1\n");
+  EXPECT_TRUE(run(path_of_recipe).changed_settings.empty());
+  const TrainResult same = run(path_of_recipe);
+  EXPECT_TRUE(same.was_finished);
+  EXPECT_THAT(same.changed_settings, testing::IsEmpty());
+  const TrainResult changed = run(
+      path_of_recipe, {"optimizer.learning_rate=0.5", "model.dropout=0.25", "data.train=train.a"});
+  EXPECT_TRUE(changed.was_finished);
+  EXPECT_THAT(changed.changed_settings,
+              testing::ElementsAre("model.dropout was 0.0, is now 0.25",
+                                   "data.train was [\"train.a\",\"train.b\"], is now [\"train.a\"]",
+                                   HasSubstr("optimizer.learning_rate was 0.001, is now 0.5")));
+}
+
+TEST_F(TrainTest, NamesBrokenRowsAndNotTheVocabulary) {
+  write("rows.csv", "text,label\na b,x\nc d,y\ne, f,x\n\"g,x\n");
+  const std::string text = "[model]\npreset = \"bert-tiny\"\n" + small_ + R"([data]
+train = "rows.csv"
+first_column = "text"
+label_column = "label"
+[tokenizer]
+type = "wordpiece"
+vocabulary = 500
+[objective]
+kind = "classification"
+[train]
+steps = 1
+)";
+  expect_error(ErrorCode::invalid_argument,
+               "2 of 4 records were skipped: 2 malformed (first: " + path("rows.csv") +
+                   ":4: 3 columns, the header has 2",
+               [&] { run(recipe(text)); });
+  EXPECT_FALSE(fs::exists(path("out") + "/tokenizer.txt"));
+  write("rows.csv", "");
+  expect_error(ErrorCode::invalid_argument, "rows.csv: must have examples, the file has none",
+               [&] { run(recipe(text)); });
+  write("rows.csv", "text,label\na b,x\nc d,y\n");
+  expect_error(ErrorCode::invalid_argument, "the label must be a number for regression, got 'x'",
+               [&] {
+                 run(recipe(text), {"objective.kind=regression", "tokenizer.type=byte"});
+               });
 }
 
 }  // namespace

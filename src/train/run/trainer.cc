@@ -13,6 +13,7 @@
 #include "model/hugging_face/json_values.h"
 #include "train/report/report.h"
 #include "train/run/rank_sums.h"
+#include "train/run/resume.h"
 
 namespace heed {
 namespace {
@@ -82,21 +83,10 @@ std::string Trainer::settings_json() const {
   return json.dump();
 }
 
-// Resuming with other settings is allowed, with a note for each. Values that the tokenizer and the
-// data decide are not noted: older checkpoints have the preset's.
+// Resuming with other settings is allowed, with a note for each.
 void Trainer::note_changed_settings(const std::string& saved) const {
-  const Json before = Json::parse(saved, nullptr, /*allow_exceptions=*/false);
-  if (!before.is_object()) return;
-  const std::map<std::string, std::string> defaults = default_settings();
-  for (const TrainSetting& s : o_.settings.list) {
-    const std::string key = s.section + "." + s.key;
-    const auto found = before.find(key);
-    // A key that the checkpoint does not have yet had its default.
-    const auto by_default = s.section == "model" ? defaults.end() : defaults.find(key);
-    std::string was = by_default == defaults.end() ? s.value : by_default->second;
-    if (found != before.end()) was = found->is_string() ? found->get<std::string>() : s.value;
-    if (was == s.value || s.origin == kFittedOrigin) continue;
-    note("note: " + key + " was " + was + ", is now " + s.value);
+  for (const std::string& change : changed_settings(saved, o_.settings.list)) {
+    note("note: " + change);
   }
 }
 

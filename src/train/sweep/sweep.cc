@@ -8,6 +8,7 @@
 #include "heed/error.h"
 #include "train/recipe/preparation.h"
 #include "train/recipe/recipe.h"
+#include "train/recipe/recipe_checks.h"
 #include "train/sweep/sweep_file.h"
 #include "train/sweep/sweep_folders.h"
 
@@ -100,7 +101,7 @@ SweepPlan plan_sweep(const SweepOptions& options) {
   plan.set.insert(plan.set.end(), options.set.begin(), options.set.end());
   if (!options.out.empty()) plan.out = options.out;
   if (plan.out.empty()) plan.out = "runs/" + std::filesystem::path(options.file).stem().string();
-  std::string problems;
+  std::vector<RecipeProblem> problems;
   for (const SweepRow& row : plan.rows) {
     try {
       const Recipe recipe = read_recipe(plan.recipe, sets_of(plan, row));
@@ -109,13 +110,13 @@ SweepPlan plan_sweep(const SweepOptions& options) {
       check_columns(plan.columns, metrics_of(recipe.objective.options.kind));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::internal || error.code() == ErrorCode::not_found) throw;
-      problems += (problems.empty() ? "" : "; ") + row.name + ": " + error.what();
+      // What is wrong with the recipe is wrong in every row: say it once.
+      const auto same = [&](const RecipeProblem& p) { return p.text.ends_with(error.what()); };
+      if (std::ranges::any_of(problems, same)) continue;
+      problems.push_back({"row " + row.name + ": " + error.what(), error.hint()});
     }
   }
-  if (!problems.empty()) {
-    throw Error(ErrorCode::invalid_argument, options.file + ": " + problems,
-                "nothing was run; heed train RECIPE --print-config shows every key");
-  }
+  if (!problems.empty()) throw_problems(options.file, problems);
   choose_folders(plan);
   return plan;
 }
