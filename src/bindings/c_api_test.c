@@ -86,7 +86,7 @@ static void test_defaults(void) {
   CHECK(options.stop.count == 0 && options.required.items == NULL);
   CHECK(heed_translate_options_init(model, &options) == HEED_OK);
   CHECK(options.nbest == 1 && options.prefix == NULL && options.source_prefix == NULL &&
-        options.split_sentences == 1);
+        options.split_sentences == 1 && options.format == HEED_FORMAT_TEXT);
   heed_close(model);
 }
 

@@ -93,10 +93,10 @@ class Gaps {
     }
   }
 
-  // The target word before which a span belongs that is at byte `at` of the source.
-  int64_t gap_at(int64_t at) const {
+  // The target word before which a span belongs that is, or was, at these bytes of the source.
+  int64_t gap_of(TextSpan span) const {
     const auto words = static_cast<int64_t>(links_.target.size());
-    const int64_t left = links_.source_before(at), right = links_.source_after(at);
+    const int64_t left = links_.source_before(span.begin), right = links_.source_after(span.end);
     const auto source_words = static_cast<int64_t>(links_.source.size());
     if (left < first_word_) return leading_marks(left + 1);
     if (right > last_word_) return words - trailing_marks(source_words - right);
@@ -303,7 +303,7 @@ std::optional<ProtectedText::Restored> ProtectedText::restore(
   std::vector<std::vector<size_t>> inserted(words + 1);
   for (size_t i = 0; i < spans_.size(); ++i) {
     if (is_present[i]) continue;
-    inserted[static_cast<size_t>(gaps.gap_at(replaced_[i].begin))].push_back(i);
+    inserted[static_cast<size_t>(gaps.gap_of(replaced_[i]))].push_back(i);
   }
 
   Restored result;
