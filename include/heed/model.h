@@ -76,9 +76,9 @@ class Model {
   // "parsing", or another tool's name; empty: none.
   const std::string& task() const { return task_; }
 
-  // Whether a classifier or regression model was trained on pairs of texts: heed_text_pairs of config.json,
-  // or a GLUE task of pairs as finetuning_task ("mrpc", "stsb"). One text alone gives a meaningless
-  // result.
+  // Whether a classifier or regression model was trained on pairs of texts: heed_text_pairs of
+  // config.json, or a GLUE task of pairs as finetuning_task ("mrpc", "stsb"). One text alone gives a
+  // meaningless result.
   bool takes_pairs() const { return takes_pairs_; }
 
   // For the library's own use.

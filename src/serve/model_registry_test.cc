@@ -34,7 +34,7 @@ TEST_F(ModelRegistryTest, ListsOnlyWhatAModelWithoutTokenizerCanDo) {
   ModelRegistry registry({.threads = 1, .kv_memory_bytes = 1 << 20});
   registry.load("gpt", kGoldenFolder + "models/gpt2");
   EXPECT_EQ(registry.find("gpt")->abilities(), std::vector<std::string>{"generate"});
-  expect_error(ErrorCode::not_found, "tokenizer",
+  expect_error(ErrorCode::unsupported, "no supported tokenizer",
                [&] { registry.load("bert", kGoldenFolder + "models/bert-mlm"); });
   EXPECT_EQ(registry.find("bert"), nullptr);
   registry.load("own", make_model("gpt"));

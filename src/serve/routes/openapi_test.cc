@@ -219,8 +219,16 @@ TEST_F(OpenapiTest, DescribesWhatIsSent) {
                              {"terms", {{"cat", "dog"}}}});
   }
 
+  send("POST /translate", {{"q", "the cat"}, {"target", "de"}, {"temperature", 1}});
+
   Json complete{{"model", "gpt"}, {"prompt", "the cat"}, {"max_tokens", 4}};
   send("POST /v1/completions", complete);
+  for (const bool stream : {false, true}) {
+    send("POST /v1/completions", {{"model", "gpt"},
+                                  {"prompt", std::vector<int>(100, 5)},
+                                  {"truncate", "left"},
+                                  {"stream", stream}});
+  }
   for (const int logprobs : {0, 2}) {
     complete["logprobs"] = logprobs, complete["echo"] = true;
     send("POST /v1/completions", complete);
