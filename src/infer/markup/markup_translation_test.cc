@@ -9,6 +9,7 @@
 
 #include "heed/translate.h"
 #include "infer/engine/engine_testing.h"
+#include "infer/markup/protected_text.h"
 #include "text/markup/placeholders.h"
 
 namespace heed {
@@ -290,9 +291,7 @@ TEST_F(BundledModel, MarkdownKeepsItsMarkup) {
 }
 
 // Its answers have nothing to do with the source: placeholders and tags must be there all the same.
-TEST(MarkupTranslation, OfAnyModel) {
-  Translator translator(tiny_model(Family::encoder_decoder),
-                        {.threads = 1, .kv_memory_bytes = 4 << 20});
+void expect_markup_stays(Translator& translator) {
   Lines lines(1);
   TranslateOptions options = options_of(TextFormat::html);
   options.search->max_new_tokens = 8;
@@ -307,6 +306,27 @@ TEST(MarkupTranslation, OfAnyModel) {
       EXPECT_NE(after.text.find(p), std::string::npos) << p;
     }
   }
+}
+
+TEST(MarkupTranslation, OfAnyModel) {
+  Translator translator(tiny_model(Family::encoder_decoder),
+                        {.threads = 1, .kv_memory_bytes = 4 << 20});
+  expect_markup_stays(translator);
+}
+
+TEST(MarkupTranslation, OfAModelWithPlaceholderPieces) {
+  TokenizerTraining training{.type = "bpe",
+                             .vocabulary = 340,
+                             .files = {HEED_TEST_DATA "/golden/train/text.txt"},
+                             .user_symbols = {"<ph0>", "<ph1>", "<ph2>"},
+                             .byte_fallback = true,
+                             .threads = 1};
+  const TokenizerPtr tokenizer = train_tokenizer(training);
+  EXPECT_EQ(placeholder_pieces(*tokenizer), 3);
+  Translator translator(
+      Model(std::make_shared<const Network>(tiny_config(Family::encoder_decoder), 1), tokenizer),
+      {.threads = 1, .kv_memory_bytes = 4 << 20});
+  expect_markup_stays(translator);
 }
 
 TEST(MarkupTranslation, NothingToTranslateStaysAsItIs) {

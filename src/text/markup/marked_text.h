@@ -5,7 +5,7 @@
 //   document.blocks[0].marks;   // <b> at byte 5, </b> at byte 12
 //   document.parts;             // "<p>" as it is, block 0, "</p>" as it is
 //
-// Whoever replaces the text of a block writes its marks at other places; the rest of the document
+// A caller that replaces the text of a block writes its marks at other places; the rest of the document
 // is copied. All spans are bytes of the document, unless it says otherwise.
 #pragma once
 
