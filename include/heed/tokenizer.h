@@ -93,7 +93,11 @@ struct TokenizerTraining {
   std::vector<std::string> files{};  // plain text, .gz or .zst: one sentence per line
   bool lowercase = false;
   std::vector<std::string> special_tokens{};  // beyond the type's own
-  int threads = 0;                            // 0: every CPU; the result is the same for any number
+  // bpe and unigram only:
+  std::vector<std::string> user_symbols{};  // always one piece each, and part of decoded text
+  bool byte_fallback = false;  // unknown characters become pieces of their bytes (<0x0A> …)
+  bool split_digits = false;   // each digit is a piece
+  int threads = 0;             // 0: every CPU; the result is the same for any number
   // Called now and then with the phase and the fraction done (0 … 1; -1: unknown).
   std::function<void(std::string_view phase, double done)> progress{};
 };

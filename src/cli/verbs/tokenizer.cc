@@ -272,6 +272,12 @@ void add_train(Command parent) {
   add_switch(train, "--lowercase", flags->training.lowercase, "lowercase the text");
   add_texts(train, "--special", flags->training.special_tokens, "TOKEN",
             "special token to add; may be repeated");
+  add_texts(train, "--symbol", flags->training.user_symbols, "TEXT",
+            "bpe, unigram: text that is always one piece; may be repeated");
+  add_switch(train, "--byte-fallback", flags->training.byte_fallback,
+             "bpe, unigram: unknown characters become pieces of their bytes");
+  add_switch(train, "--split-digits", flags->training.split_digits,
+             "bpe, unigram: each digit is a piece");
   add_text(train, "--out", flags->out, "DIR", "output folder; must be new or empty");
   add_switch(train, "--force", flags->force, "overwrite the tokenizer in --out");
   add_common_flags(train, *flags);

@@ -138,9 +138,11 @@ TokenizerPtr train_spiece(const TokenizerTraining& training, TokenizerTrainingRe
       {"num_threads", kShares},
       {"minloglevel", "4"},
   };
-  if (!training.special_tokens.empty()) {
-    settings["user_defined_symbols"] = as_csv(training.special_tokens);
-  }
+  std::vector<std::string> symbols = training.special_tokens;
+  symbols.insert(symbols.end(), training.user_symbols.begin(), training.user_symbols.end());
+  if (!symbols.empty()) settings["user_defined_symbols"] = as_csv(symbols);
+  if (training.byte_fallback) settings["byte_fallback"] = "true";
+  if (training.split_digits) settings["split_digits"] = "true";
   silence_sentencepiece();
   std::string bytes;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &sentences, &bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text/suggest.h"
 #include "heed/error.h"
@@ -32,17 +33,33 @@ constexpr Trainer kTrainers[] = {
     {"byte", train_byte},
 };
 
-void check_special_tokens(const std::vector<std::string>& tokens) {
+void check_special_tokens(const TokenizerTraining& training) {
   std::set<std::string> seen;
+  std::vector<std::string> tokens = training.special_tokens;
+  tokens.insert(tokens.end(), training.user_symbols.begin(), training.user_symbols.end());
   for (const std::string& token : tokens) {
     const bool blank = token.find_first_not_of(" \t\r\n") == std::string::npos;
     if (blank || !is_utf8(token) || token.find('\0') != std::string::npos) {
-      throw Error(ErrorCode::invalid_argument, "a special token must be UTF-8 and not empty");
+      throw Error(ErrorCode::invalid_argument,
+                  "a special token or user symbol must be UTF-8 and not empty");
     }
     if (!seen.insert(token).second) {
       throw Error(ErrorCode::invalid_argument,
-                  "special tokens must be unique, got " + token + " twice");
+                  "special tokens and user symbols must be unique, got " + token + " twice");
     }
+  }
+}
+
+// The options that only SentencePiece's trainer has.
+void check_spiece_options(const TokenizerTraining& training) {
+  if (training.type == "bpe" || training.type == "unigram") return;
+  for (const auto& [name, is_set] : {std::pair{"user_symbols", !training.user_symbols.empty()},
+                                     std::pair{"byte_fallback", training.byte_fallback},
+                                     std::pair{"split_digits", training.split_digits}}) {
+    if (!is_set) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        std::string(name) + " needs a tokenizer of type bpe or unigram, got " + training.type);
   }
 }
 
@@ -102,10 +119,13 @@ TokenizerPtr train_tokenizer(const TokenizerTraining& training, TokenizerTrainin
                                                  std::to_string(kMaxVocabulary) + ", got " +
                                                  std::to_string(training.vocabulary));
   }
-  check_special_tokens(training.special_tokens);
+  check_special_tokens(training);
   std::vector<std::string> types;
   for (const Trainer& trainer : kTrainers) {
-    if (training.type == trainer.type) return trainer.train(training, counts);
+    if (training.type == trainer.type) {
+      check_spiece_options(training);
+      return trainer.train(training, counts);
+    }
     types.emplace_back(trainer.type);
   }
   std::string list;

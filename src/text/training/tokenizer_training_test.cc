@@ -86,6 +86,32 @@ TEST_F(TrainTokenizer, SentencePieceModels) {
   }
 }
 
+TEST_F(TrainTokenizer, SentencePieceSymbolsBytesAndDigits) {
+  for (const std::string type : {"bpe", "unigram"}) {
+    TokenizerTraining settings = training(type, 340);
+    if (type == "unigram") settings.vocabulary = 298;
+    settings.user_symbols = {"<ph0>"};
+    settings.byte_fallback = true;
+    settings.split_digits = true;
+    const TokenizerPtr trained = train_tokenizer(settings);
+    // A user symbol is one piece, and stays in the decoded text.
+    const std::string line = "the king <ph0> walked";
+    EXPECT_THAT(trained->encode_ids(line), testing::Contains(*trained->find("<ph0>"))) << type;
+    EXPECT_EQ(trained->decode(trained->encode_ids(line)), line) << type;
+    // A character that the text does not have is its bytes, so nothing is lost.
+    const std::string snow = "the king ☃ was";
+    EXPECT_THAT(trained->encode_ids(snow),
+                testing::Not(testing::Contains(trained->special_ids().unknown)));
+    EXPECT_TRUE(trained->find("<0xE2>").has_value());
+    EXPECT_EQ(trained->decode(trained->encode_ids(snow)), snow) << type;
+    expect_saved(*trained);
+  }
+  TokenizerTraining bytes = training("byte-bpe", 300);
+  bytes.byte_fallback = true;
+  expect_error(ErrorCode::invalid_argument, "byte_fallback needs a tokenizer of type bpe",
+               [&] { train_tokenizer(bytes); });
+}
+
 TEST_F(TrainTokenizer, ByteLevelBpe) {
   TokenizerTraining settings = training("byte-bpe", 300);
   settings.special_tokens = {"<sep>"};

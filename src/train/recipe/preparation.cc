@@ -55,6 +55,9 @@ TokenizerPtr trained_tokenizer(const Recipe& recipe, const std::vector<CorpusOpt
   for (int64_t i = 0; i < recipe.tokenizer.sentinels; ++i) {
     training.special_tokens.push_back("<extra_id_" + std::to_string(i) + ">");
   }
+  training.user_symbols = recipe.tokenizer.user_symbols;
+  training.byte_fallback = recipe.tokenizer.byte_fallback;
+  training.split_digits = recipe.tokenizer.split_digits;
   training.threads = threads;
   const std::string text = out + "/tokenizer.txt";
   if (training.files.empty()) {

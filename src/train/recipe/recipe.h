@@ -52,6 +52,9 @@ struct TokenizerSection {
   bool lowercase = false;
   std::vector<std::string> special_tokens{};
   int64_t sentinels = 0;
+  std::vector<std::string> user_symbols{};
+  bool byte_fallback = false;
+  bool split_digits = false;
 };
 
 struct ObjectiveSection {

@@ -86,6 +86,11 @@ void describe_recipe(AnyRecipe& r, Visitor&& visit) {
   tokenizer("special_tokens", r.tokenizer.special_tokens, "added to those of the type");
   tokenizer("sentinels", r.tokenizer.sentinels,
             "number of <extra_id_…> tokens, for span_corruption");
+  tokenizer("user_symbols", r.tokenizer.user_symbols,
+            "bpe, unigram: texts that are always one piece, such as placeholders");
+  tokenizer("byte_fallback", r.tokenizer.byte_fallback,
+            "bpe, unigram: unknown characters become pieces of their bytes");
+  tokenizer("split_digits", r.tokenizer.split_digits, "bpe, unigram: each digit is a piece");
 
   const auto objective = in("objective");
   describe_objective(r.objective.options, objective);
