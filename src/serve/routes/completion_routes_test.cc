@@ -66,7 +66,8 @@ TEST_F(OpenaiRoutesTest, CutsAPromptOnlyIfAsked) {
   Json call{{"prompt", std::vector<int>(100, 5)}, {"max_tokens", 4}, {"temperature", 0}};
   const Received refused = client().post("/v1/completions", call);
   EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(refused.body, HasSubstr("at most 64 tokens, the context length of the model, got 100"));
+  EXPECT_THAT(refused.body,
+              HasSubstr("at most 64 tokens, the context length of the model, got 100"));
   call["truncate"] = "left";
   const Json cut = client().post("/v1/completions", call).json();
   EXPECT_EQ(cut["truncated"], true) << cut;
