@@ -47,6 +47,13 @@ class Splitter {
   Splitter(const Model& model, const TranslateOptions& options)
       : model_(model), options_(options), limits_(model, options) {}
 
+  // Neighbours are joined only where the vocabulary has no piece for each.
+  std::vector<TextSpan> protected_spans_of(const PlainText& text) {
+    std::vector<TextSpan> spans = protected_spans(text.text, text.fixed, text.cuts);
+    if (spans.empty() || pieces_of_placeholders() == 0) return spans;
+    return protected_spans(text.text, text.fixed, text.cuts, /*join_neighbours=*/false);
+  }
+
   // Sentences with nothing but `spans`, which are protected, are not translated, nor are data.
   void split(std::string_view text, const std::vector<TextSpan>& spans, size_t index,
              std::vector<Piece>& pieces) {
@@ -123,11 +130,15 @@ class Splitter {
     Piece& piece = pieces.emplace_back(Piece{index, span});
     std::vector<TextSpan> inside = relative_spans(spans, span);
     if (inside.empty()) return;
-    if (!placeholder_pieces_) placeholder_pieces_ = placeholder_pieces(model_.tokenizer());
     using Method = ProtectedText::Method;
+    const int numbered = pieces_of_placeholders();
     piece.guarded.emplace(part(text, span), std::move(inside),
-                          *placeholder_pieces_ > 0 ? Method::pieces : Method::kept,
-                          *placeholder_pieces_);
+                          numbered > 0 ? Method::pieces : Method::kept, numbered);
+  }
+
+  int pieces_of_placeholders() {
+    if (!placeholder_pieces_) placeholder_pieces_ = placeholder_pieces(model_.tokenizer());
+    return *placeholder_pieces_;
   }
 
   void add(std::string_view text, const std::vector<TextSpan>& spans, TextSpan span, size_t index,
@@ -337,7 +348,7 @@ class PlainTranslator {
     for (size_t i = 0; i < texts_.size(); ++i) {
       const PlainText& text = texts_[i];
       const size_t before = pieces.size();
-      spans_.push_back(protected_spans(text.text, text.fixed, text.cuts));
+      spans_.push_back(splitter_.protected_spans_of(text));
       splitter_.split(text.text, spans_.back(), i, pieces);
       counts.push_back(pieces.size() - before);
       if (counts.back() > 0) pieces[before].is_first = true;

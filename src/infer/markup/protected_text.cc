@@ -38,6 +38,10 @@ bool is_space_at(std::string_view text, size_t at) {
 bool is_space_before(std::string_view text, size_t at) {
   return at > 0 && is_space(decode_utf8_before(text, at).value);
 }
+// Where the last character of a text that is not empty begins.
+size_t decode_before(std::string_view text) {
+  return text.size() - decode_utf8_before(text, text.size()).bytes;
+}
 bool is_word_char_at(std::string_view text, size_t at) {
   if (at >= text.size()) return false;
   const char32_t c = decode_utf8(text, at).value;
@@ -159,7 +163,7 @@ int placeholder_pieces(const Tokenizer& tokenizer) {
 }
 
 std::vector<TextSpan> protected_spans(std::string_view text, std::span<const TextSpan> fixed,
-                                      std::span<const int64_t> cuts) {
+                                      std::span<const int64_t> cuts, bool join_neighbours) {
   std::vector<TextSpan> all = find_placeholders(text);
   all.insert(all.end(), fixed.begin(), fixed.end());
   std::ranges::sort(all, {}, &TextSpan::begin);
@@ -170,7 +174,7 @@ std::vector<TextSpan> protected_spans(std::string_view text, std::span<const Tex
     if (!spans.empty()) {
       const int64_t end = spans.back().end;
       joins = span.begin < end;  // a placeholder inside of a fixed part
-      if (!joins && span.begin - end <= kMostBetween) {
+      if (join_neighbours && !joins && span.begin - end <= kMostBetween) {
         const auto cut = std::ranges::lower_bound(cuts, end);
         const bool is_cut = cut != cuts.end() && *cut <= span.begin;
         const std::string_view between = part(text, {end, span.begin});
@@ -208,7 +212,12 @@ ProtectedText::ProtectedText(std::string_view text, std::vector<TextSpan> spans,
   for (size_t i = 0; i < spans_.size(); ++i) {
     const auto begin = static_cast<size_t>(spans_[i].begin);
     const auto end = static_cast<size_t>(spans_[i].end);
-    const bool is_piece = method == Method::pieces && i < static_cast<size_t>(pieces);
+    // A symbol before or after all words, such as an emoji, tells the model nothing.
+    const bool is_symbol_at_edge =
+        !is_word(part(text_, spans_[i])) && (!is_word(std::string_view(text_).substr(0, begin)) ||
+                                             !is_word(std::string_view(text_).substr(end)));
+    const bool is_piece =
+        method == Method::pieces && i < static_cast<size_t>(pieces) && !is_symbol_at_edge;
     if (method == Method::kept || is_piece) {
       copy(begin);
       const size_t masked = masked_.size();
@@ -319,6 +328,13 @@ std::optional<ProtectedText::Restored> ProtectedText::restore(
   const auto fill = [&](size_t end) {
     for (; at < end; ++at) targets[at] = static_cast<int64_t>(text.size());
   };
+  // The model may glue a part of a word to a piece, which would change what was protected.
+  const auto is_glued_to_word = [&](std::string_view space, size_t begin) {
+    const bool follows =
+        is_word_char_at(answer, begin) ||
+        (begin < answer.size() && answer[begin] == '-' && is_word_char_at(answer, begin + 1));
+    return space.empty() && follows;
+  };
   // The spans before word `w`, with the space around them.
   const auto insert = [&](size_t w, std::string_view space) {
     const std::string_view next = w < words ? part(answer, links.target[w]) : std::string_view();
@@ -341,7 +357,9 @@ std::optional<ProtectedText::Restored> ProtectedText::restore(
     if (w == words) {
       text += space;
     } else if (!is_word(next) && !is_opening(next)) {
-      text += space;  // "{name}," as it was before the comma
+      // "{name}," as it was before the comma
+      const auto begin = static_cast<size_t>(links.target[w].begin);
+      text += is_glued_to_word(space, begin) ? " " : std::string(space);
     } else if (!is_word_char_at(text_, end)) {
       text += space.empty() ? " " : std::string(space);
     }
@@ -357,9 +375,20 @@ std::optional<ProtectedText::Restored> ProtectedText::restore(
       last_end = end;
       continue;
     }
-    insert(w, answer.substr(last_end, begin - last_end));
+    const std::string_view space = answer.substr(last_end, begin - last_end);
+    insert(w, space);
+    if (w > 0 && span_of_word[w - 1] != kNoSpan && inserted[w].empty() &&
+        is_glued_to_word(space, begin) &&
+        !is_word_char_at(text_, static_cast<size_t>(spans_[span_of_word[w - 1]].end))) {
+      text += ' ';
+    }
     fill(begin);
     if (span_of_word[w] != kNoSpan) {
+      const auto source = static_cast<size_t>(spans_[span_of_word[w]].begin);
+      const bool is_glued_in_source = source > 0 && !is_space_before(text_, source);
+      if (!text.empty() && !is_glued_in_source && is_word_char_at(text, decode_before(text))) {
+        text += ' ';
+      }
       fill(end);
       place(span_of_word[w]);
     } else {

@@ -23,10 +23,11 @@ namespace heed {
 int placeholder_pieces(const Tokenizer& tokenizer);
 
 // The placeholders of a text (text/markup/placeholders.h) and its `fixed` parts, in order and disjoint.
-// Those with nothing or only a separator between them are one span, unless one of `cuts`, in order, is
-// between them.
+// With `join_neighbours`, those with nothing or only a separator between them are one span, unless one
+// of `cuts`, in order, is between them. Where each has a piece they are kept apart, so that a text gives
+// the same spans with and without markup.
 std::vector<TextSpan> protected_spans(std::string_view text, std::span<const TextSpan> fixed,
-                                      std::span<const int64_t> cuts);
+                                      std::span<const int64_t> cuts, bool join_neighbours = true);
 
 // Whether the text has letters or digits outside of the spans; others need no translation.
 bool has_words_outside(std::string_view text, std::span<const TextSpan> spans);

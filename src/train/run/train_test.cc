@@ -588,6 +588,8 @@ TEST(TrainSettings, ShowEveryRecipeOfTheProject) {
     const std::string name = entry.path().stem();
     if (name == "sst2-bert-mini" || name.starts_with("finetune-") || name.ends_with("-minilm")) {
       set = {"model.from=" + kGoldenFolder + "models/bert-mlm"};
+    } else if (name == "everyday-en-de") {
+      set = {"model.from=" + kGoldenFolder + "models/marian"};
     } else if (name == "sst2-text") {
       set = {"model.from=" + kGoldenFolder + "models/t5"};
     }
