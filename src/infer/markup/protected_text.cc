@@ -47,6 +47,11 @@ bool is_word_char_at(std::string_view text, size_t at) {
   const char32_t c = decode_utf8(text, at).value;
   return is_letter(c) || is_number(c);
 }
+// Whether what follows would become a part of a protected span before it: "@tom" and "-s" or "s".
+bool begins_word_part(std::string_view text, size_t at) {
+  return is_word_char_at(text, at) ||
+         (at < text.size() && text[at] == '-' && is_word_char_at(text, at + 1));
+}
 // Punctuation that has no space after it.
 bool is_opening(std::string_view word) {
   for (const std::string_view mark : {"(", "[", "{", "¿", "¡", "„", "«", "‚", "「", "『"}) {
@@ -270,6 +275,10 @@ std::optional<ProtectedText::Restored> ProtectedText::find_kept(
     const std::string_view what = part(text_, spans_[i]);
     const size_t at = find(what);
     if (at == std::string_view::npos) return std::nullopt;
+    if (begins_word_part(answer, at + what.size()) &&
+        !begins_word_part(text_, static_cast<size_t>(spans_[i].end))) {
+      return std::nullopt;  // the model has extended it
+    }
     result.placed[i] = span_of(at, at + what.size());
     for (size_t j = at; j < at + what.size(); ++j) taken[j] = true;
   }
@@ -328,13 +337,6 @@ std::optional<ProtectedText::Restored> ProtectedText::restore(
   const auto fill = [&](size_t end) {
     for (; at < end; ++at) targets[at] = static_cast<int64_t>(text.size());
   };
-  // The model may glue a part of a word to a piece, which would change what was protected.
-  const auto is_glued_to_word = [&](std::string_view space, size_t begin) {
-    const bool follows =
-        is_word_char_at(answer, begin) ||
-        (begin < answer.size() && answer[begin] == '-' && is_word_char_at(answer, begin + 1));
-    return space.empty() && follows;
-  };
   // The spans before word `w`, with the space around them.
   const auto insert = [&](size_t w, std::string_view space) {
     const std::string_view next = w < words ? part(answer, links.target[w]) : std::string_view();
@@ -356,15 +358,19 @@ std::optional<ProtectedText::Restored> ProtectedText::restore(
     const auto end = static_cast<size_t>(spans_[inserted[w].back()].end);
     if (w == words) {
       text += space;
+    } else if (begins_word_part(
+                   answer.substr(static_cast<size_t>(links.target[w].begin) - space.size()), 0) &&
+               !begins_word_part(text_, end)) {
+      text += ' ';
+      text += space;
     } else if (!is_word(next) && !is_opening(next)) {
-      // "{name}," as it was before the comma
-      const auto begin = static_cast<size_t>(links.target[w].begin);
-      text += is_glued_to_word(space, begin) ? " " : std::string(space);
+      text += space;  // "{name}," as it was before the comma
     } else if (!is_word_char_at(text_, end)) {
       text += space.empty() ? " " : std::string(space);
     }
   };
-  size_t last_end = 0;  // of the last word that was not dropped
+  size_t last_end = 0;         // of the last word
+  size_t last_span = kNoSpan;  // if the last word that was not dropped is a protected span
   for (size_t w = 0; w < words; ++w) {
     const auto begin = static_cast<size_t>(links.target[w].begin);
     const auto end = static_cast<size_t>(links.target[w].end);
@@ -376,13 +382,13 @@ std::optional<ProtectedText::Restored> ProtectedText::restore(
       continue;
     }
     const std::string_view space = answer.substr(last_end, begin - last_end);
-    insert(w, space);
-    if (w > 0 && span_of_word[w - 1] != kNoSpan && inserted[w].empty() &&
-        is_glued_to_word(space, begin) &&
-        !is_word_char_at(text_, static_cast<size_t>(spans_[span_of_word[w - 1]].end))) {
-      text += ' ';
+    if (last_span != kNoSpan && inserted[w].empty() && begins_word_part(answer, last_end) &&
+        !begins_word_part(text_, static_cast<size_t>(spans_[last_span].end))) {
+      text += ' ';  // the model has glued a part of a word to it
     }
+    insert(w, space);
     fill(begin);
+    last_span = span_of_word[w];
     if (span_of_word[w] != kNoSpan) {
       const auto source = static_cast<size_t>(spans_[span_of_word[w]].begin);
       const bool is_glued_in_source = source > 0 && !is_space_before(text_, source);
