@@ -507,7 +507,8 @@ class PlainTranslator {
     for (const std::vector<int32_t>& phrase : search_.required_ids) {
       const auto is_in = [&](const Answer& a) {
         const auto new_ids = std::span(a.ids).last(static_cast<size_t>(a.new_tokens));
-        return !std::ranges::search(new_ids, phrase).empty();
+        return std::search(new_ids.begin(), new_ids.end(), phrase.begin(), phrase.end()) !=
+               new_ids.end();
       };
       if (lacks(is_in)) place(ids, phrase);
     }
